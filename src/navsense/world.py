@@ -205,6 +205,8 @@ NoteKind = Literal["warning", "unsupported", "foreign"]
 class Note:
     """A note about a world file with its reason. Warnings that a world derives have the name of `sensor` or `model`.
 
+    `unread` is True for the plug-in of a sensor that is not read. Recordings store these notes.
+
     >>> note = ns.world.Note("unsupported", "<visual>", "has only a visual effect")
     >>> print(note)
     <visual>: has only a visual effect
@@ -216,6 +218,7 @@ class Note:
     where: Where | None = None
     sensor: str = ""
     model: str = ""
+    unread: bool = False
 
     def __str__(self) -> str:
         """Return one line."""

@@ -184,6 +184,7 @@ def compute_field(intensity: float, heading: float, declination: float, inclinat
     return tuple(1e-6 * part for part in field)
 
 
+FIELD_NOTE = '<plugin filename="libuuv_gazebo_ros_magnetometer_plugin.so">'
 FIELD = {"intensity": "48", "reference_heading": "1.4", "declination": "0.2", "inclination": "1.1"}
 
 
@@ -201,8 +202,9 @@ def test_world_without_a_field_has_that_of_the_plug_in(
     reading = ns.simulate(world, 1.0, seed=1)["auv::base::magnetometer"]
     turned = [field[0], -field[1], -field[2]]  # enable_local_ned_frame
     assert reading["field"] == pytest.approx(np.tile(turned, (30, 1)), rel=1e-12, abs=1e-20)
-    (reason,) = (reason for what, reason in list_warnings(world).items() if "intensity" in what)
-    assert reason.startswith("the world has no <magnetic_field>: it has the field of the plug-in, ")
+    reason = list_warnings(world)[FIELD_NOTE]
+    assert reason.startswith("its field is that of" if elements else "its field, a default, is that of the world")
+    assert reason.endswith(" uT; the world has no <magnetic_field>")
 
 
 @pytest.mark.requirement("DVU-9")
@@ -210,17 +212,14 @@ def test_field_of_the_world_has_priority(load: Load, wrap_in_world: Text) -> Non
     robot = make_plugin(MAGNETOMETER, FIELD)
     world = load(wrap_in_world(f"<magnetic_field>1e-5 2e-5 -3e-5</magnetic_field>{robot}"))
     assert world.environment.magnetic_field == UniformField((1e-5, 2e-5, -3e-5))
-    reason = "the field is that of <magnetic_field> on line 3, not that of the plug-in"
-    assert list_warnings(world)["<plugin><intensity>: magnetometer"] == reason
-    place = (
-        "<spherical_coordinates><latitude_deg>57</latitude_deg><longitude_deg>4</longitude_deg></spherical_coordinates>"
-    )
+    reason = "its field is not used: the world's magnetic field is used"
+    assert list_warnings(world)[FIELD_NOTE] == reason
     model = '<navsense:magnetic_field model="WMM2025" date="2027"/>'
-    world = load(wrap_in_world(f"{place}{model}{robot}"))
-    assert "navsense:magnetic_field" in list_warnings(world)["<plugin><intensity>: magnetometer"]
+    world = load(wrap_in_world(f"{PLACE}{model}{robot}"))
+    assert list_warnings(world)[FIELD_NOTE] == reason
     # Without a field in a world with a place, SDF's default would be wrong there. The plug-in replaces it.
-    assert "<world><magnetic_field>" not in list_warnings(load(wrap_in_world(f"{place}{robot}")))
-    assert "<world><magnetic_field>" in list_warnings(load(wrap_in_world(place + make_plugin(IMU))))
+    assert "<world><magnetic_field>" not in list_warnings(load(wrap_in_world(f"{PLACE}{robot}")))
+    assert "<world><magnetic_field>" in list_warnings(load(wrap_in_world(PLACE + make_plugin(IMU))))
 
 
 @pytest.mark.requirement("DVU-9")
@@ -232,7 +231,9 @@ def test_first_of_several_plug_ins_gives_the_field(load: Load, wrap_in_world: Te
     field = compute_field(*map(float, FIELD.values()))
     assert isinstance(world.environment.magnetic_field, UniformField)
     assert world.environment.magnetic_field.value_w == pytest.approx(field, rel=1e-12, abs=0.0)
-    assert list_warnings(world)["<plugin><intensity>: second"].startswith("the field is that of the plug-in on line 3")
+    reasons = [note.reason for note in world.notes if note.what == FIELD_NOTE]
+    assert reasons[0].startswith("its field is that of the world, ")
+    assert reasons[1:] == ["its field is not used: that of the first magnetometer plug-in is used"]
     assert load(wrap_in_world(make_plugin(IMU))).environment.magnetic_field == UniformField(DEFAULT_MAGNETIC_FIELD)
 
 

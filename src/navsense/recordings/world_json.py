@@ -30,7 +30,7 @@ from navsense.motion.stationary import Stationary
 from navsense.recordings.topic_names import TopicNames, allocate_topics, topics_from_json
 from navsense.recordings.type_tags import EQUIVARIANCE_KEY, HasType, UnknownTypeError, from_json, to_json
 from navsense.sensors.base import OpaqueSensor, Output, Sensor, list_signals
-from navsense.world import CurrentTopic, LayersTopic, Link, Model, MountedSensor, World
+from navsense.world import CurrentTopic, LayersTopic, Link, Model, MountedSensor, Note, World
 
 LOG = logging.getLogger(__name__)
 
@@ -100,7 +100,9 @@ def world_to_json(world: World, topics: TopicNames | None = None) -> dict[str, A
     field = environment.magnetic_field
     fields = field.fields if isinstance(field, FieldSum) else (field,)
     anomalies = [to_json(anomaly) for anomaly in fields if type(anomaly) is Anomaly]
-    return {**data, "anomalies": anomalies} if anomalies else data
+    unread = [{"what": note.what, "reason": note.reason} for note in world.notes if note.unread]
+    optional = {"anomalies": anomalies, "unread_plugins": unread}
+    return {**data, **{key: value for key, value in optional.items() if value}}
 
 
 def _to_json_or_none(value: object) -> Any:
@@ -277,9 +279,15 @@ def _parse_world(data: Mapping[str, Any]) -> RecordedWorld:
         raise DamagedError("damaged: current has a wrong type")
     environment = parser.parse_environment(data, sensors)
     all_clocks = tuple(clocks.get(name) or Clock(name) for name in stored)
-    world = World(str(data["name"]), models, sensors, all_clocks, environment, current_topic=topic)
+    notes = _parse_unread_plugins(data.get("unread_plugins", []))
+    world = World(str(data["name"]), models, sensors, all_clocks, environment, notes=notes, current_topic=topic)
     topics = topics_from_json(data["sensors"], data["topics"])
     return RecordedWorld(world, has_world_json=True, topics=topics, clocks=clocks, notes=parser.notes)
+
+
+def _parse_unread_plugins(items: Sequence[Mapping[str, Any]]) -> tuple[Note, ...]:
+    """Return the notes about plug-ins of sensors that were not read."""
+    return tuple(Note("warning", str(item["what"]), str(item["reason"]), unread=True) for item in items)
 
 
 def _parse_model(data: Mapping[str, Any]) -> Model:

@@ -49,7 +49,7 @@ class ReportData:
     clocks: specs by name, those of the recording before those of `sdf_world`
     heading: angle (rad) from east to the world's x axis; None if it is unknown
     scheduled_faults: the injected faults that the recording lists, with the keys of `navsense.fault_file`
-    stationary_warnings: warnings about models with actuators and without a motion
+    world_warnings: warnings about models with actuators and without a motion, and about unread plug-ins of sensors
     """
 
     path: str
@@ -67,7 +67,7 @@ class ReportData:
     heading: float | None = None
     has_recorded_specs: bool = False
     has_true_time: bool = True
-    stationary_warnings: tuple[Note, ...] = ()
+    world_warnings: tuple[Note, ...] = ()
 
     @property
     def span(self) -> tuple[float, float]:
@@ -189,7 +189,7 @@ def _build_report_data(
         tracks=select_tracks(world, truth),
         has_true_time=has_true_time or any(reading.clock_error.any() for reading in readings.values()),
         # Of all notes, only the warnings about stationary models have the name of a model.
-        stationary_warnings=tuple(note for note in world.notes if note.model) if world else (),
+        world_warnings=tuple(note for note in world.notes if note.model or note.unread) if world else (),
         **fields,
     )
 

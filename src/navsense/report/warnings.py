@@ -11,6 +11,7 @@ They are about:
 - recordings that end early
 - vehicles under the ground
 - models that could move and have no motion
+- plug-ins of sensors that are not read
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def find_entries(
     data: ReportData, sections: Mapping[str, Sequence[ArraySection]], track_map: TrackMap | None
 ) -> list[ReportEntry]:
     """Return all warnings, then all notes."""
-    entries = [ReportEntry(note.what, note.reason) for note in data.stationary_warnings]
+    entries = [ReportEntry(note.what, note.reason) for note in data.world_warnings]
     entries += _check_recording(data, track_map)
     for name, reading in data.readings.items():
         texts = chain(

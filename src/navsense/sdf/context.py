@@ -29,6 +29,8 @@ PLUGIN_REASONS = {
     "libdave_ocean_current_model_plugin.so": "each vehicle is in the world's current; its own noise is not added",
     "gz-sim-hydrodynamics-system": "forces are not simulated; only the current is read",
     "libdsros_ros_dvl.so": 'is read in a <sensor type="dsros_dvl">',
+    "libgazebo_ros_p3d.so": "the true state of each model is recorded on /truth/MODEL",
+    "libgazebo_groundtruth_plugin.so": "the true state of each model is recorded on /truth/MODEL",
 }
 """File of a plug-in -> reason why it has no effect."""
 
@@ -150,9 +152,9 @@ class Context:
         first.problems = problems
         raise first
 
-    def add_note(self, kind: NoteKind, what: str, reason: str, where: Where | None) -> None:
-        """Add a note."""
-        self._notes.setdefault(Note(kind, what, reason, where))
+    def add_note(self, kind: NoteKind, what: str, reason: str, where: Where | None, *, unread: bool = False) -> None:
+        """Add a note; `unread` marks the plug-in of a sensor."""
+        self._notes.setdefault(Note(kind, what, reason, where, unread=unread))
 
     def note_missing(self, error: MissingFileError, effect: str) -> None:
         """Add a note about a missing file that is skipped, and the effect of its absence."""
@@ -220,7 +222,7 @@ class Context:
         name, what = plugin.attributes.get("filename", ""), f"<{parent}><{_format_tag(plugin)}>"
         warning = _suggest_plugin(name, known) or explain_unread_sensor(name, parent)
         if warning and name not in PLUGIN_REASONS:
-            self.add_note("warning", what, warning, plugin.where)
+            self.add_note("warning", what, warning, plugin.where, unread=True)
         else:
             self.add_note("unsupported", what, PLUGIN_REASONS.get(name, PLUGIN_NOT_RUN), plugin.where)
 

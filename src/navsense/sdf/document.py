@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import entry_points
+
+import numpy as np
 
 from navsense.core import inputs
 from navsense.core.errors import SdfError, SensorError, SimulationError, Where
@@ -26,6 +29,7 @@ from navsense.sdf.parse.sensor import TYPE_ELEMENT_PARSERS, SensorParser
 from navsense.sdf.parse.type_element import TypeElementParser, make_type_element_parser
 from navsense.sdf.parse.world import parse_classic, parse_environment, parse_max_step_size
 from navsense.sdf.plugins.namespace import parse_namespace
+from navsense.sdf.plugins.place import parse_place
 from navsense.sdf.schema import SDF
 from navsense.sdf.search_path import SearchFolders, SearchPath, build_search_path
 from navsense.sdf.values import invalid_value
@@ -183,7 +187,9 @@ def _build_world(
     """
     element = scope.element
     classic = parse_classic(context, element, default=False)
-    environment, step = parse_environment(context, scope), parse_max_step_size(context, element)
+    place = parse_place(context, element)
+    environment = parse_environment(context, scope, place.origin, place.magnetic_field)
+    step = parse_max_step_size(context, element)
     environment, topic = _add_current(context, element, environment, search, step, classic)
     world_poses = FramePoses(scope.frame)
     candidates = [parse_model(context, nested, world_poses) for nested in scope.nested.values()]
@@ -203,6 +209,7 @@ def _build_world(
         water=environment.water,
         current_topic=topic.topic if environment.current is not None else "",
         has_world=has_world,
+        measure_field=partial(_measure_field, environment),
     )
     sensors = tuple(sensor for parsed_model in parsed_models for sensor in sensor_parser.parse_sensors(parsed_model))
     return World(
@@ -217,6 +224,11 @@ def _build_world(
         notes=context.list_notes(),
         current_topic=topic,
     )
+
+
+def _measure_field(environment: Environment) -> float:
+    """Return the magnitude (T) of the magnetic field at the origin of the world."""
+    return math.hypot(*environment.magnetic_field.at(np.zeros((1, 3)), np.zeros(1))[0].tolist())
 
 
 def _parse_solids(

@@ -36,17 +36,15 @@ SYSTEM_PREFIXES = ("gz-sim", "ignition-gazebo", "ign-gazebo")
 """Beginnings of the files of Gazebo's systems, which run the sensors that `<sensor>` describes."""
 
 UNREAD_SENSORS: Mapping[str, str] = {
-    "gazebo_ros_p3d": "odometry is not simulated: the true state is on /truth/MODEL",
-    "rotors_gazebo_odometry_plugin": "odometry is not simulated: the true state is on /truth/MODEL",
-    "gazebo_groundtruth_plugin": "the true state is on /truth/MODEL",
     "uuv_gazebo_ros_pose_gt_plugin": "the true state is on /truth/MODEL",
     "uuv_gazebo_ros_rpt_plugin": "acoustic positioning is not simulated",
     "uuv_gazebo_ros_cpc_plugin": "concentrations in the water are not simulated",
     "image_sonar_ros_plugin": "imaging sonars are not simulated",
     "gazebo_ros_ft_sensor": "forces are not simulated",
     "gazebo_ros_bumper": "contacts are not simulated",
+    "rotors_gazebo_odometry_plugin": "odometry is not simulated; the true state is on /truth/MODEL",
 }
-"""File of a plug-in that measures -> reason why it is not read. The words of these files name no sensor."""
+"""File of the plug-in of a sensor -> reason why it is not read."""
 
 MISSING_SENSOR = "is not read: the sensor that it describes is missing"
 NO_EFFECT_ON_SENSOR = "is not read: its noise, topic and frame have no effect on the sensor"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -72,6 +72,13 @@ _DEPTH_TYPE, _DEPTH_CAMERA_TYPE = "depth", "depth_camera"
 """Types that are both a sensor of navsense and an older camera of Gazebo."""
 
 
+class ConvertedPlugin(NamedTuple):
+    """A plug-in of a model that is converted to a `<sensor>`, and its entry."""
+
+    element: Element
+    entry: ModelPlugin
+
+
 class AppliedPlugin(NamedTuple):
     """A plug-in in a `<sensor>` and its entry."""
 
@@ -95,6 +102,7 @@ class SensorParser:
     current_topic: str = ""
     has_world: bool = True
     beam_namespaces: Mapping[str, str] = field(default_factory=dict)
+    measure_field: Callable[[], float] = lambda: 0.0
 
     def parse_sensors(self, parsed_model: ParsedModel) -> list[MountedSensor]:
         """Return the simulated sensors of a model; the others are listed as notes."""
@@ -131,7 +139,10 @@ class SensorParser:
         name = join_names(element, link.name, parse_name(element))
         if plugin.parse is None:
             sensor = self._convert_plugin(scope, link, element, plugin)
-            yield from self._parse_simulated_sensor(parsed_model, scope, link, sensor, name, plugin.sensor_type)
+            converted = ConvertedPlugin(element, plugin)
+            yield from self._parse_simulated_sensor(
+                parsed_model, scope, link, sensor, name, plugin.sensor_type, converted
+            )
             return
         topic = parse_topic(element, plugin.tags.topic, plugin.tags.namespace)
         sensor_context = self._make_sensor_context(parsed_model, scope, element, name, link, Pose())
@@ -256,19 +267,26 @@ class SensorParser:
         return [sensor, replace(sensor, name=profiler_name, spec=plugin_sensor.profiler, topic=topic)]
 
     def _parse_simulated_sensor(
-        self, parsed_model: ParsedModel, scope: Scope, link: FrameNode, element: Element, name: str, sensor_type: str
+        self,
+        parsed_model: ParsedModel,
+        scope: Scope,
+        link: FrameNode,
+        element: Element,
+        name: str,
+        sensor_type: str,
+        model_plugin: ConvertedPlugin | None = None,
     ) -> list[MountedSensor]:
         """Return the sensor of a simulated type. None and a note for a scanner (`range.explain_scanner`).
 
         A NavSat in the file of a robot without a world gives none and a note too: the robot has no place on earth.
         """
         element, plugin = self._apply_plugin(element, sensor_type)
-        if sensor_type == Range.type and plugin is None:
+        if sensor_type == Range.type and not (plugin and plugin.entry.merges_rays(plugin.element)):
             reason = range_sensor.explain_scanner(element)
             if reason:
                 self._note_not_simulated(element, element.get_attribute("type") or "", name, reason)
                 return []
-        if sensor_type == NavSat.type and not self.has_world:
+        if sensor_type == NavSat.type and not self.has_world and self.origin is None:
             reason = "the file has no world, so no place on earth; include it in a world with <spherical_coordinates>"
             self._note_not_simulated(element, element.get_attribute("type") or "", name, reason)
             return []
@@ -282,7 +300,9 @@ class SensorParser:
         if isinstance(spec, Range):
             spec = replace(spec, classic=sensor_context.classic)
         if plugin is not None:
-            spec = plugin.entry.finish(self.context, plugin.element, spec)
+            spec = plugin.entry.finish(self.context, plugin.element, spec, sensor_context)
+        if model_plugin is not None:
+            spec = model_plugin.entry.finish(self.context, model_plugin.element, spec, sensor_context)
         sensor = self._mount_sensor(
             parsed_model,
             scope,
@@ -353,6 +373,7 @@ class SensorParser:
             water=self.water,
             name=name,
             where=element.where,
+            measure_field=self.measure_field,
             find_rotation=partial(_find_rotation, parsed_model, scope),
             find_pose=partial(_find_pose, parsed_model, scope, pose_in_model @ pose),
         )

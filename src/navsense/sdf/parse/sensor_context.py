@@ -29,6 +29,7 @@ class SensorContext:
     water: the water of the world; None if the file does not define it.
     rotation_ws: (w x y z) sensor to world coordinates in the initial pose of the model.
     is_moving: True if the motion of the model may change that rotation.
+    measure_field: returns the magnitude (T) of the world's magnetic field at its origin. It may compile kernels.
     find_rotation: returns the rotation (w x y z) of another link to world coordinates in the initial pose, by its name
         in the sensor's model or its full name; None if it is unknown.
     find_pose: returns the pose of that link in the sensor's frame.
@@ -42,6 +43,7 @@ class SensorContext:
     water: Water | None = None
     name: str = ""
     where: Where | None = None
+    measure_field: Callable[[], float] = lambda: 0.0
     find_rotation: Callable[[str], Quaternion | None] = lambda _: None
     find_pose: Callable[[str], Pose | None] = lambda _: None
 

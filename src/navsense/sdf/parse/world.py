@@ -57,7 +57,6 @@ from navsense.sdf.frames import FrameNode, FramePoses, Scope
 from navsense.sdf.names import check_unique, parse_name
 from navsense.sdf.parse.children import parse_child_choice, parse_child_number, parse_child_vector
 from navsense.sdf.parse.faults import parse_anomalies
-from navsense.sdf.plugins.magnetic_field import parse_plugin_field
 from navsense.sdf.values import (
     invalid_value,
     map_spec_errors,
@@ -125,13 +124,17 @@ def parse_classic(context: Context, element: Element, *, default: bool) -> bool:
     return (context.fidelity or text) == "classic"
 
 
-def parse_environment(context: Context, scope: Scope) -> Environment:
-    """Return the environment of a world, with SDF's defaults for absent elements."""
+def parse_environment(
+    context: Context, scope: Scope, default_origin: Origin | None = None, default_field: Vector | None = None
+) -> Environment:
+    """Return the environment of a world, with defaults for absent elements.
+
+    `default_origin` and `default_field` (T) are those of its plug-ins; None for those of SDF.
+    """
     world = scope.element
-    origin = _parse_origin(context, world)
-    plugin_field = parse_plugin_field(context, world)
-    _warn_about_defaults(context, world, given=() if plugin_field is None else ("magnetic_field",))
-    magnetic = _parse_magnetic_field(context, world, origin, plugin_field or DEFAULT_MAGNETIC_FIELD)
+    origin = _parse_origin(context, world) or default_origin
+    _warn_about_defaults(context, world, given=() if default_field is None else ("magnetic_field",))
+    magnetic = _parse_magnetic_field(context, world, origin, default_field or DEFAULT_MAGNETIC_FIELD)
     local_fields: tuple[VectorField, ...] = (*_parse_dipoles(context, scope), *parse_anomalies(context, world))
     return Environment(
         gravity=_parse_gravity(context, world, origin),

@@ -11,12 +11,16 @@ A dialect is a module with two tables: `MODEL_PLUGINS` for the plug-ins of a mod
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from navsense.core.field_metadata import get_file_fields
+from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose
+from navsense.core.text import parse_decimal
+from navsense.core.typing import Vector
 from navsense.noise.specification import Noise
 from navsense.sdf.context import Context, ElementSchema, split_tags
 from navsense.sdf.names import normalize_topic
@@ -99,6 +103,38 @@ class Converter(Protocol):
         ...
 
 
+class Place(NamedTuple):
+    """What a plug-in declares of the world: its origin, and its magnetic field (T, along the world's axes).
+
+    None: the plug-in does not declare it. `is_given`: False if these are defaults that the file does not give.
+    """
+
+    origin: Origin | None = None
+    magnetic_field: Vector | None = None
+    is_given: bool = True
+
+
+def make_origin(latitude: float, longitude: float, elevation: float, heading: float) -> Origin | None:
+    """Return an origin from degrees and metres; None if they are out of range."""
+    if not (abs(latitude) <= 90.0 and abs(longitude) <= 360.0 and abs(elevation) <= 1e6 and abs(heading) <= 3600.0):
+        return None
+    return Origin(math.radians(latitude), math.radians(longitude), elevation, math.radians(heading))
+
+
+PlaceParser = Callable[[Context, Element], Place]
+Finisher = Callable[[Context, Element, Sensor, SensorContext], Sensor]
+
+
+def keep_spec(_context: Context, _plugin: Element, spec: Sensor, _sensor_context: SensorContext) -> Sensor:
+    """Return a specification that is complete without `finish`."""
+    return spec
+
+
+def declare_nothing(_context: Context, _plugin: Element) -> Place:
+    """Return the place of a plug-in that declares nothing of the world."""
+    return Place()
+
+
 class ModelPlugin(NamedTuple):
     """A plug-in of a model that is a sensor.
 
@@ -108,6 +144,8 @@ class ModelPlugin(NamedTuple):
         problems, which are already reported. Without it, `convert` is used.
     convert: returns the elements of a `<sensor>` of that type.
     tags: the elements with link, topic, rate and frame.
+    place: returns what the plug-in declares of the world.
+    finish: returns the specification of `convert` with what elements of a sensor cannot describe.
     """
 
     schema: ElementSchema
@@ -115,6 +153,8 @@ class ModelPlugin(NamedTuple):
     parse: Callable[[Context, Element, SensorContext, Sequence[MountedSensor]], PluginSensor | None] | None = None
     convert: Converter | None = None
     tags: PluginTags = UUV_TAGS
+    place: PlaceParser = declare_nothing
+    finish: Finisher = keep_spec
 
 
 class SensorPlugin(NamedTuple):
@@ -123,13 +163,17 @@ class SensorPlugin(NamedTuple):
     schema: the elements of the plug-in.
     sensor_types: the types of sensors that it belongs to, by their names in navsense.
     apply: returns the sensor with the values of the plug-in as its elements.
+    merges_rays: returns True if all rays of a scanner make one range.
+    place: returns what the plug-in declares of the world.
     finish: returns the specification with what elements of a sensor cannot describe.
     """
 
     schema: ElementSchema
     sensor_types: frozenset[str]
     apply: Callable[[Context, Element, Element], Element]
-    finish: Callable[[Context, Element, Sensor], Sensor] = lambda _context, _plugin, spec: spec
+    merges_rays: Callable[[Element], bool] = lambda _: False
+    place: PlaceParser = declare_nothing
+    finish: Finisher = keep_spec
 
 
 def make_plugin_schema(
@@ -255,3 +299,50 @@ def make_type_element(place: Element, tag: str, channels: ChannelNoise) -> Eleme
                 parent.children.append(nodes[key])
         nodes[path].children.append(make_noise_element(place, fields))
     return root
+
+
+def make_world_reference(place: Element) -> Element:
+    """Return the element of an IMU whose orientation refers to the axes of the world."""
+    rpy = place.make_element("custom_rpy", "0 0 0", attributes={"parent_frame": "world"})
+    children = [place.make_element("localization", "CUSTOM"), rpy]
+    return place.make_element("orientation_reference_frame", children=children)
+
+
+def add_noise(sensor: Element, plugin: Element, tag: str, channels: ChannelNoise) -> Element:
+    """Return a sensor whose channels have, in addition to their own noise, the white noise of a plug-in.
+
+    Independent deviations add up as a root sum of squares. Other fields of `channels` replace those of the sensor.
+    """
+    type_element = sensor.find(tag) or plugin.make_element(tag)
+    return set_child(sensor, _add_noise(type_element, plugin, channels), replaces=True)
+
+
+def _add_noise(element: Element, plugin: Element, channels: ChannelNoise) -> Element:
+    """Return an element with the noise of the channels in it, by their paths in the element."""
+    children = list(element.children)
+    for head in dict.fromkeys(path.partition("/")[0] for path in channels):
+        if not head:
+            continue
+        inner = {path.partition("/")[2]: fields for path, fields in channels.items() if path.partition("/")[0] == head}
+        child = next((child for child in children if child.tag == head), None)
+        children = [other for other in children if other is not child]
+        children.append(_add_noise(child or plugin.make_element(head), plugin, inner))
+    if "" in channels:
+        noise = next((child for child in children if child.tag == "noise"), None)
+        children = [child for child in children if child is not noise]
+        children.append(_combine_noise(noise, make_noise_element(plugin, channels[""])))
+    return replace(element, children=children)
+
+
+def _combine_noise(old: Element | None, new: Element) -> Element:
+    """Return the noise of a sensor with that of its plug-in."""
+    if old is None or (old.get_attribute("type") or old.get_text("type")) == "none":
+        return new
+    stddev = parse_decimal(old.get_text("stddev", "0"))
+    added = parse_decimal(new.get_text("stddev", "0"))
+    children = [child for child in old.children if child.tag == "stddev" or new.find(child.tag) is None]
+    if stddev is not None and added is not None and new.find("stddev") is not None:
+        children = [child for child in children if child.tag != "stddev"]
+        children.append(new.make_element("stddev", repr(math.hypot(stddev, added))))
+    children += [child for child in new.children if child.tag != "stddev"]
+    return replace(old, children=children)

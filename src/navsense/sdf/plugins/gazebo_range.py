@@ -21,6 +21,7 @@ from dataclasses import replace
 
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_number
+from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import SensorPlugin, parse_topic
 from navsense.sdf.schema import RANGE_PLUGIN_FILE, RANGE_PLUGIN_SCHEMA
 from navsense.sdf.xml_reader import Element
@@ -67,7 +68,7 @@ def _apply_to_type_element(context: Context, type_element: Element, plugin: Elem
     return replace(type_element, children=[*children, *([] if noise is None else [noise])])
 
 
-def finish(context: Context, plugin: Element, spec: Sensor) -> Sensor:
+def finish(context: Context, plugin: Element, spec: Sensor, _sensor_context: SensorContext) -> Sensor:
     """Return the specification of a sensor with the plug-in, and add a note about its field of view."""
     if not isinstance(spec, Range):
         return spec
@@ -78,4 +79,8 @@ def finish(context: Context, plugin: Element, spec: Sensor) -> Sensor:
     return replace(spec, ros_plugin=True)
 
 
-SENSOR_PLUGINS = {RANGE_PLUGIN_FILE: SensorPlugin(RANGE_PLUGIN_SCHEMA, frozenset((Range.type,)), apply, finish)}
+SENSOR_PLUGINS = {
+    RANGE_PLUGIN_FILE: SensorPlugin(
+        RANGE_PLUGIN_SCHEMA, frozenset((Range.type,)), apply, merges_rays=lambda _: True, finish=finish
+    )
+}

@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from navsense.sdf.plugin_files import normalize_file, normalize_files
-from navsense.sdf.plugins import gazebo_range, uuv_dvl, uuv_gps, uuv_imu, uuv_magnetometer, uuv_pressure
-from navsense.sdf.plugins.base import ModelPlugin, SensorPlugin
+from navsense.sdf.plugins import (
+    gazebo_range,
+    gazebo_ros,
+    hector,
+    px4,
+    rotors,
+    uuv_dvl,
+    uuv_gps,
+    uuv_imu,
+    uuv_magnetometer,
+    uuv_pressure,
+)
+from navsense.sdf.plugins.base import ModelPlugin, PlaceParser, SensorPlugin
 from navsense.sdf.xml_reader import Element
 
 MODEL_PLUGINS: Mapping[str, ModelPlugin] = {
@@ -14,12 +25,20 @@ MODEL_PLUGINS: Mapping[str, ModelPlugin] = {
     **uuv_dvl.MODEL_PLUGINS,
     **uuv_imu.MODEL_PLUGINS,
     **uuv_magnetometer.MODEL_PLUGINS,
+    **gazebo_ros.MODEL_PLUGINS,
+    **hector.MODEL_PLUGINS,
+    **rotors.MODEL_PLUGINS,
+    **px4.MODEL_PLUGINS,
 }
 """File of a plug-in of a model -> its entry."""
 
 SENSOR_PLUGINS: Mapping[str, SensorPlugin] = {
     **gazebo_range.SENSOR_PLUGINS,
     **uuv_gps.SENSOR_PLUGINS,
+    **gazebo_ros.SENSOR_PLUGINS,
+    **hector.SENSOR_PLUGINS,
+    **rotors.SENSOR_PLUGINS,
+    **px4.SENSOR_PLUGINS,
 }
 """File of a plug-in in a `<sensor>` -> its entry."""
 
@@ -35,3 +54,10 @@ def find_sensor_plugin(element: Element, sensor_type: str) -> SensorPlugin | Non
     """Return the entry of a plug-in in a sensor of a type; None for a plug-in that is not read there."""
     entry = _SENSOR_FILES.get(normalize_file(element.get_attribute("filename") or ""))
     return entry if entry is not None and sensor_type in entry.sensor_types else None
+
+
+def find_place_parser(element: Element) -> PlaceParser | None:
+    """Return the function that returns what a plug-in declares of the world; None for a plug-in that is not read."""
+    file = normalize_file(element.get_attribute("filename") or "")
+    entry = _MODEL_FILES.get(file) or _SENSOR_FILES.get(file)
+    return None if entry is None else entry.place

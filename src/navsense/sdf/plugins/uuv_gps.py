@@ -17,6 +17,7 @@ import math
 
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_number
+from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import SensorPlugin, find_declared_namespace, make_plugin_schema, parse_topic, set_child
 from navsense.sdf.plugins.uuv_common import FIXED_MESSAGES
 from navsense.sdf.xml_reader import Element
@@ -43,7 +44,7 @@ def apply(_context: Context, sensor: Element, plugin: Element) -> Element:
     return sensor
 
 
-def check_deviations(context: Context, plugin: Element, spec: Sensor) -> Sensor:
+def check_deviations(context: Context, plugin: Element, spec: Sensor, _sensor_context: SensorContext) -> Sensor:
     """Return the specification; add a warning if the plug-in would write another covariance than that of the noise."""
     if not isinstance(spec, NavSat):
         return spec
@@ -69,5 +70,5 @@ SCHEMA = make_plugin_schema(
 )
 
 SENSOR_PLUGINS = {
-    "libuuv_gazebo_ros_gps_plugin.so": SensorPlugin(SCHEMA, frozenset((NavSat.type,)), apply, check_deviations)
+    "libuuv_gazebo_ros_gps_plugin.so": SensorPlugin(SCHEMA, frozenset((NavSat.type,)), apply, finish=check_deviations)
 }

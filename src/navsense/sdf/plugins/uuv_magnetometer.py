@@ -7,7 +7,11 @@
     <turn_on_bias>2</turn_on_bias>                              microtesla, standard deviation of each axis (default)
 
 `uuv_common` lists the other elements. The magnetic field is that of the world. If the world does not define one, it is
-that of the plug-in, see `magnetic_field`.
+that of the plug-in, see `place`::
+
+    B = intensity (cos(inclination) cos(a), cos(inclination) sin(a), -sin(inclination)),    a = heading - declination
+
+along the axes of the world, z up. The field belongs to the earth, not to an instrument, so it is that of all sensors.
 
 Differences from the plug-in:
 
@@ -20,19 +24,25 @@ Source: UUV Simulator, `MagnetometerROSPlugin` and `magnetometer_snippets.xacro`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from navsense.noise.specification import Noise
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.sensor_context import SensorContext
-from navsense.sdf.plugins.base import UUV_TAGS, ModelPlugin, PluginSensor, make_plugin_schema
-from navsense.sdf.plugins.magnetic_field import MICROTESLA, UUV_FIELD, UUV_MAGNETOMETER_FILE
+from navsense.sdf.plugins.base import UUV_TAGS, ModelPlugin, Place, PluginSensor, make_plugin_schema
 from navsense.sdf.plugins.uuv_common import COMMON_TAGS, FIXED_MESSAGES, parse_amplitude, parse_ned_pose, parse_switch
 from navsense.sdf.values import map_spec_errors
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.world import MountedSensor
+
+MICROTESLA = 1e-6
+"""T."""
+
+FIELD_DEFAULTS = {"intensity": 1.0, "reference_heading": math.pi, "declination": 0.0, "inclination": math.pi / 3.0}
+"""Element of the field -> default (microtesla, rad)."""
 
 NOISE_DEFAULTS = {"noise_xy": 1.0, "noise_z": 1.4, "turn_on_bias": 2.0}
 """Element -> default (microtesla)."""
@@ -63,9 +73,20 @@ def parse(
         return PluginSensor(Magnetometer(level, level, vertical), suffix, is_on, pose)
 
 
+def parse_place(context: Context, element: Element) -> Place:
+    """Return the field of the plug-in."""
+    heading, declination, inclination = (
+        parse_child_number(context, element, tag, FIELD_DEFAULTS[tag]) for tag in tuple(FIELD_DEFAULTS)[1:]
+    )
+    number = parse_child_number(context, element, "intensity", FIELD_DEFAULTS["intensity"], minimum=0.0)
+    level, azimuth = MICROTESLA * number * math.cos(inclination), heading - declination
+    field = (level * math.cos(azimuth), level * math.sin(azimuth), -MICROTESLA * number * math.sin(inclination))
+    return Place(magnetic_field=field, is_given=element.find(*FIELD_DEFAULTS) is not None)
+
+
 SCHEMA = make_plugin_schema(
     UUV_TAGS,
-    " ".join((COMMON_TAGS, *NOISE_DEFAULTS, *UUV_FIELD.list_tags())),
+    " ".join((COMMON_TAGS, *NOISE_DEFAULTS, *FIELD_DEFAULTS)),
     unsupported={
         "noise_sigma": "has no effect in the plug-in",
         "enable_gazebo_messages": FIXED_MESSAGES,
@@ -74,4 +95,6 @@ SCHEMA = make_plugin_schema(
     },
 )
 
-MODEL_PLUGINS = {UUV_MAGNETOMETER_FILE: ModelPlugin(SCHEMA, Magnetometer.type, parse)}
+MODEL_PLUGINS = {
+    "libuuv_gazebo_ros_magnetometer_plugin.so": ModelPlugin(SCHEMA, Magnetometer.type, parse, place=parse_place)
+}

@@ -1,0 +1,215 @@
+"""Plug-ins of gazebo_ros_pkgs for IMU, GPS and ray sensors, of ROS 1 and ROS 2.
+
+    <plugin filename="libgazebo_ros_imu.so">                              of a model, ROS 1
+      <bodyName>imu_link</bodyName> <topicName>imu</topicName> <updateRate>100</updateRate>
+      <gaussianNoise>0.01</gaussianNoise>                                 rad/s and m/s^2, per sample, all axes
+      <xyzOffset>0 0 0</xyzOffset> <rpyOffset>0 0 0</rpyOffset>           m, rad: pose of the sensor in the link
+    <plugin filename="libgazebo_ros_imu_sensor.so">                       in a <sensor type="imu">
+      <topicName>imu</topicName> <frameName>imu_link</frameName>          ROS 1
+      <updateRateHZ>10</updateRateHZ> <gaussianNoise>0</gaussianNoise>    ROS 1, default 1 Hz
+      <ros> <namespace>/robot</namespace> <remapping>~/out:=imu</remapping> </ros>     ROS 2
+      <frame_name>imu_link</frame_name>                                   ROS 2
+      <initialOrientationAsReference>false</initialOrientationAsReference>     default: the axes of the world
+    <plugin filename="libgazebo_ros_gps_sensor.so">                       in a <sensor type="gps">, ROS 2
+    <plugin filename="libgazebo_ros_ray_sensor.so">                       in a <sensor type="ray">, ROS 2
+      <output_type>sensor_msgs/Range</output_type>                        one range of all rays
+      <radiation_type>ultrasound</radiation_type>
+
+| of the plug-in | becomes |
+|---|---|
+| `<topicName>` in `<robotNamespace>` | `<topic>`; the default namespace of ROS 1 is the name of the model |
+| `~/out` remapped in `<namespace>` | `<topic>`; without a remapping NAMESPACE/PLUGIN/out |
+| `<frameName>`, `<frame_name>` | `<frame_id>` |
+| `<updateRateHZ>` | `<update_rate>`, if that is 0 or higher |
+| `<gaussianNoise>` | `<stddev>` of each axis, added to the noise of the sensor as a root sum of squares |
+
+The plug-ins also add `gaussianNoise` to the components of the orientation, which has no noise here. The IMU of a model
+rotates its orientation by `rpyOffset`, but not its other readings; navsense places the sensor there, as documented.
+Source: gazebo_plugins, `gazebo_ros_imu`, `gazebo_ros_imu_sensor`, `gazebo_ros_gps_sensor`, `gazebo_ros_ray_sensor`,
+branches melodic to noetic and foxy to humble.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from navsense.sdf.context import Context
+from navsense.sdf.parse.children import parse_child_flag, parse_child_number
+from navsense.sdf.parse.sensor_context import SensorContext
+from navsense.sdf.plugins.base import (
+    ModelPlugin,
+    NoiseTag,
+    PluginTags,
+    SensorPlugin,
+    add_noise,
+    join_ros_topic,
+    make_plugin_schema,
+    make_type_element,
+    make_world_reference,
+    parse_noise_tags,
+    set_child,
+)
+from navsense.sdf.plugins.gazebo_range import ULTRASOUND
+from navsense.sdf.plugins.rotors import ACCELEROMETER, GYROSCOPE
+from navsense.sdf.xml_reader import Element
+from navsense.sensors.base import Sensor
+from navsense.sensors.range import Range
+
+IMU_TAGS = PluginTags(
+    "bodyName",
+    "robotNamespace",
+    "topicName",
+    "updateRate",
+    "frameName",
+    "xyzOffset",
+    "rpyOffset",
+    default_topic="/default_imu",
+    default_rate=0.0,
+)
+
+IMU_NOISE = (NoiseTag("gaussianNoise", (*GYROSCOPE, *ACCELEROMETER)),)
+
+ROS1_TAGS = ("topicName", "robotNamespace", "updateRateHZ", "frameName", "gaussianNoise")
+"""Elements of the IMU plug-in of ROS 1."""
+
+ROS1_RATE = 1.0
+"""Hz."""
+
+REFERENCE_TAGS = ("initialOrientationAsReference", "initial_orientation_as_reference")
+
+OUTPUT = "~/out"
+"""Name of the topic of plug-ins of ROS 2 before it is remapped."""
+
+
+def _convert_imu(context: Context, plugin: Element) -> list[Element]:
+    imu = make_type_element(plugin, "imu", parse_noise_tags(context, plugin, IMU_NOISE))
+    imu.children.append(make_world_reference(plugin))
+    return [imu]
+
+
+def parse_ros2_topic(plugin: Element) -> str:
+    """Return the topic of a plug-in of ROS 2."""
+    ros = plugin.find("ros")
+    namespace, target = "", ""
+    if ros is not None:
+        namespace = ros.get_text("namespace")
+        for remapping in (*ros.find_all("remapping"), *ros.find_all("argument")):
+            source, separator, name = remapping.text.rpartition("--remap")[2].strip().partition(":=")
+            if separator and source.strip() in (OUTPUT, "~out"):
+                target = name.strip()
+    if target.startswith("~/"):
+        target = f"{plugin.get_attribute('name') or ''}/{target.removeprefix('~/')}"
+    return join_ros_topic(namespace, target or f"{plugin.get_attribute('name') or ''}/out")
+
+
+def _apply_ros2(sensor: Element, plugin: Element) -> Element:
+    """Return a sensor with topic and frame of a plug-in of ROS 2, which override those of the sensor."""
+    place = plugin.find("ros") or plugin
+    sensor = set_child(sensor, place.make_element("topic", parse_ros2_topic(plugin)), replaces=True)
+    frame = plugin.get_text("frame_name")
+    return set_child(sensor, plugin.make_element("frame_id", frame), replaces=True) if frame else sensor
+
+
+def _apply_imu_sensor(context: Context, sensor: Element, plugin: Element) -> Element:
+    if plugin.find("ros") is not None or plugin.find(*ROS1_TAGS) is None:
+        sensor = _apply_ros2(sensor, plugin)
+    else:
+        rate = parse_child_number(context, plugin, "updateRateHZ", ROS1_RATE, minimum=0.0)
+        if rate != 0.0 and not 0.0 < parse_child_number(context, sensor, "update_rate", 0.0, minimum=0.0) <= rate:
+            place = plugin.find("updateRateHZ") or plugin
+            sensor = set_child(sensor, place.make_element("update_rate", repr(rate)), replaces=True)
+        namespace, name = plugin.get_text("robotNamespace"), plugin.get_text("topicName", "imu_data")
+        # The plug-in puts the namespace before the topic, also before one with a leading slash.
+        topic = join_ros_topic(namespace, name.strip("/") if namespace.strip("/") else name)
+        sensor = set_child(sensor, plugin.make_element("topic", topic), replaces=True)
+        frame = plugin.get_text("frameName")
+        sensor = set_child(sensor, plugin.make_element("frame_id", frame), replaces=True) if frame else sensor
+    sensor = add_noise(sensor, plugin, "imu", parse_noise_tags(context, plugin, IMU_NOISE))
+    imu = sensor.find("imu")
+    flags = [parse_child_flag(context, plugin, tag, default=False) for tag in REFERENCE_TAGS]
+    if imu is not None:
+        reference = [] if any(flags) else [make_world_reference(plugin)]
+        others = [child for child in imu.children if child.tag != "orientation_reference_frame"]
+        sensor = set_child(sensor, replace(imu, children=[*others, *reference]), replaces=True)
+    return sensor
+
+
+def _apply_gps(_context: Context, sensor: Element, plugin: Element) -> Element:
+    return _apply_ros2(sensor, plugin)
+
+
+def _is_range(plugin: Element) -> bool:
+    return plugin.get_text("output_type").endswith("/Range")
+
+
+def _apply_ray(_context: Context, sensor: Element, plugin: Element) -> Element:
+    sensor = _apply_ros2(sensor, plugin)
+    type_element = sensor.find("ray", "lidar")
+    is_sonar = _is_range(plugin) and plugin.get_text("radiation_type").lower() == ULTRASOUND
+    if is_sonar and type_element is not None and type_element.find("navsense:sound") is None:
+        children = [*type_element.children, plugin.make_element("navsense:sound")]
+        sensor = set_child(sensor, replace(type_element, children=children), replaces=True)
+    return sensor
+
+
+def _mark_range(_context: Context, plugin: Element, spec: Sensor, _sensor_context: SensorContext) -> Sensor:
+    return replace(spec, ros_plugin=True) if isinstance(spec, Range) and _is_range(plugin) else spec
+
+
+_ALWAYS_ON = "all sensors are always on and recorded"
+_NO_SERVICE = "services of other programs are not offered"
+_ROS2_UNUSED = {
+    "alwaysOn": _ALWAYS_ON,
+    "always_on": _ALWAYS_ON,
+    "visualize": "has only a visual effect",
+}
+
+MODEL_PLUGINS = {
+    "libgazebo_ros_imu.so": ModelPlugin(
+        make_plugin_schema(
+            IMU_TAGS,
+            "gaussianNoise",
+            unsupported={
+                "alwaysOn": _ALWAYS_ON,
+                "serviceName": _NO_SERVICE,
+                "initialOrientationAsReference": "the plug-in ignores it",
+                "frameId": "the plug-in reads <frameName>",
+                "pubRate": "the plug-in reads <updateRate>",
+            },
+        ),
+        "imu",
+        convert=_convert_imu,
+        tags=IMU_TAGS,
+    ),
+}
+
+SENSOR_PLUGINS = {
+    "libgazebo_ros_imu_sensor.so": SensorPlugin(
+        make_plugin_schema(
+            children=" ".join((*ROS1_TAGS, *REFERENCE_TAGS, "ros frame_name")),
+            unsupported={
+                **_ROS2_UNUSED,
+                "bodyName": "the link is that of the sensor",
+                "serviceName": _NO_SERVICE,
+                "updateRate": "the plug-in reads <updateRateHZ>",
+                "xyzOffset": "the plug-in ignores it; give the sensor a <pose>",
+                "rpyOffset": "rotates the orientation only; give the sensor a <pose>",
+            },
+        ),
+        frozenset(("imu",)),
+        _apply_imu_sensor,
+    ),
+    "libgazebo_ros_gps_sensor.so": SensorPlugin(
+        make_plugin_schema(children="ros frame_name", unsupported=_ROS2_UNUSED), frozenset(("navsat",)), _apply_gps
+    ),
+    "libgazebo_ros_ray_sensor.so": SensorPlugin(
+        make_plugin_schema(
+            children="ros frame_name output_type radiation_type",
+            unsupported={**_ROS2_UNUSED, "min_intensity": "the intensity of returns is not simulated"},
+        ),
+        frozenset((Range.type,)),
+        _apply_ray,
+        merges_rays=_is_range,
+        finish=_mark_range,
+    ),
+}

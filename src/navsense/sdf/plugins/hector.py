@@ -1,0 +1,351 @@
+"""Plug-ins of hector_gazebo_plugins and hector_quadrotor: IMU, magnetometer, barometer, GPS and sonar.
+
+    <plugin filename="libhector_gazebo_ros_imu.so">                       of a model
+      <accelOffset/> <accelDrift/> <accelDriftFrequency/> <accelGaussianNoise/>     m/s^2, Hz
+      <rateOffset/> <rateDrift/> <rateDriftFrequency/> <rateGaussianNoise/>         rad/s, Hz
+      <gaussianNoise/>                 deprecated: replaces both white noises unless it is 0
+      <rpyOffset/>                     deprecated: rad, becomes an offset of x and y of the accelerometer
+    <plugin filename="libhector_gazebo_ros_magnetic.so">                  of a model
+      <magnitude>1</magnitude>         of the field; errors have the same unit, whichever that is
+      <referenceHeading/> <declination>0</declination> <inclination>60</inclination>     degrees
+      <offset/> <drift/> <driftFrequency/> <gaussianNoise/>
+    <plugin filename="libhector_gazebo_ros_baro.so">                      of a model: an altimeter
+      <offset/> <drift/> <driftFrequency/> <gaussianNoise/>               m
+    <plugin filename="libhector_gazebo_ros_gps.so">                       of a model
+      <offset/> <drift/> <driftFrequency/> <gaussianNoise/>               m: north, west, up at heading 0
+      <velocityOffset/> <velocityDrift/> ... <velocityGaussianNoise/>     m/s
+      <referenceLatitude/> <referenceLongitude/> <referenceHeading/> <referenceAltitude/>     degrees, m
+    <plugin filename="libhector_gazebo_ros_sonar.so">                     in a <sensor type="ray">
+      <offset/> <drift/> <driftFrequency/> <gaussianNoise/>               m
+
+An element has one number, or one for each axis. The error model of all plug-ins, with the frequency f (Hz)::
+
+    error = offset + drift_k + gaussianNoise w_k,   1/f is the correlation time of drift, 1 h by default
+
+| of the plug-in | field of `Noise` |
+|---|---|
+| offset | `mean` |
+| drift d | `dynamic_bias_stddev` = d sqrt(2 f), so that the stationary deviation is d |
+| driftFrequency f | `dynamic_bias_correlation_time` = 1/f |
+| gaussianNoise | `stddev` |
+
+d is the standard deviation of the drift, as the plug-ins document it. Their code multiplies the noise of a step dt by
+dt instead of its root, so that its stationary deviation is d sqrt(dt); a warning gives the number. The code starts at
+0, navsense in the stationary state.
+
+The horizontal noise of a GPS is the same on both axes here; the larger of two values applies. A drift of the velocity
+is not integrated to the position. The orientation of the IMU has no noise here. The barometer of hector measures the
+height z in the world with errors in metres: it is an altimeter.
+
+The field of the magnetometer is that of the world; errors are multiplied by the magnitude of that field over
+`magnitude`. Without a field of the world, the direction is that of the plug-in and the magnitude that of SDF's default.
+The reference heading is clockwise from north; the world's heading is 90 degrees minus it.
+Source: hector_gazebo_plugins, `sensor_model.h`, `update_timer.h`, `gazebo_ros_imu`, `gazebo_ros_magnetic`,
+`gazebo_ros_gps`, `gazebo_ros_sonar`; hector_quadrotor_gazebo_plugins, `gazebo_ros_baro`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from navsense.core.typing import Vector
+from navsense.environment.base import DEFAULT_MAGNETIC_FIELD
+from navsense.noise.specification import NO_NOISE, Noise
+from navsense.sdf.context import Context
+from navsense.sdf.parse.children import parse_child_number
+from navsense.sdf.parse.sensor_context import SensorContext
+from navsense.sdf.plugins.base import (
+    ChannelNoise,
+    ModelPlugin,
+    Place,
+    PluginTags,
+    SensorPlugin,
+    add_noise,
+    join_ros_topic,
+    make_origin,
+    make_plugin_schema,
+    make_type_element,
+    make_world_reference,
+    parse_values,
+    set_child,
+)
+from navsense.sdf.plugins.rotors import (
+    ACCELEROMETER,
+    GYROSCOPE,
+    HORIZONTAL_POSITION,
+    HORIZONTAL_VELOCITY,
+    VERTICAL_POSITION,
+    VERTICAL_VELOCITY,
+)
+from navsense.sdf.xml_reader import Element
+from navsense.sensors.base import Sensor
+from navsense.sensors.magnetometer import Magnetometer
+from navsense.sensors.range import Range
+
+DEFAULT_FREQUENCY = 1.0 / 3600.0
+"""Hz, of the drift."""
+
+STANDARD_GRAVITY = 9.8065
+"""m/s^2, with the digits of the plug-in."""
+
+GPS_REFERENCE = {
+    "referenceLatitude": 49.9,
+    "referenceLongitude": 8.9,
+    "referenceAltitude": 0.0,
+    "referenceHeading": 0.0,
+}
+"""Degrees and m."""
+
+DEFAULT_INCLINATION = 60.0
+"""Degrees."""
+
+_TAGS = PluginTags(
+    "bodyName", "robotNamespace", "topicName", "updateRate", "frameId", default_rate=0.0, requires_link=False
+)
+IMU_TAGS = _TAGS._replace(default_topic="imu")
+MAGNETIC_TAGS = _TAGS._replace(default_topic="magnetic")
+BARO_TAGS = _TAGS._replace(default_topic="pressure_height")
+GPS_TAGS = _TAGS._replace(default_topic="fix", default_rate=4.0)
+
+
+def list_model_tags(prefix: str = "") -> tuple[str, ...]:
+    """Return the elements of an error model: offset, drift, frequency of the drift, noise."""
+    names = ("Offset", "Drift", "DriftFrequency", "GaussianNoise")
+    return tuple(prefix + name if prefix else name[0].lower() + name[1:] for name in names)
+
+
+def parse_error_model(context: Context, plugin: Element, channels: Sequence[str], prefix: str = "") -> ChannelNoise:
+    """Return the noise of channels by the error model of hector."""
+    offset, drift, frequency, noise = (
+        parse_values(context, plugin, tag, len(channels), minimum=i > 0)
+        for i, tag in enumerate(list_model_tags(prefix))
+    )
+    frequency = frequency or [DEFAULT_FREQUENCY] * len(channels)
+    result: ChannelNoise = {}
+    for i, channel in enumerate(channels):
+        fields: dict[str, float] = {}
+        if offset:
+            fields["mean"] = offset[i]
+        if noise:
+            fields["stddev"] = noise[i]
+        if drift and drift[i] > 0.0 and frequency[i] > 0.0:
+            fields["dynamic_bias_stddev"] = drift[i] * math.sqrt(2.0 * frequency[i])
+            fields["dynamic_bias_correlation_time"] = 1.0 / frequency[i]
+        if fields:
+            result[channel] = fields
+    if drift and max(drift) > 0.0:
+        _warn_about_drift(context, plugin, list_model_tags(prefix)[1], max(drift))
+    return result
+
+
+def _warn_about_drift(context: Context, plugin: Element, tag: str, drift: float) -> None:
+    rate = parse_child_number(context, plugin, "updateRate", 0.0, minimum=0.0)
+    child, reason = (
+        plugin.find(tag) or plugin,
+        f"is a drift of {drift:g} (1 sigma), as documented; the plug-in's code has",
+    )
+    reason += f" {drift / math.sqrt(rate):.3g} at {rate:g} Hz" if rate > 0.0 else " less, depending on its rate"
+    context.add_note("warning", f"<plugin><{tag}>: {child.text}", reason, child.where)
+
+
+def _convert_imu(context: Context, plugin: Element) -> list[Element]:
+    channels = parse_error_model(context, plugin, ACCELEROMETER, "accel")
+    channels |= parse_error_model(context, plugin, GYROSCOPE, "rate")
+    deprecated = parse_child_number(context, plugin, "gaussianNoise", 0.0, minimum=0.0)
+    if deprecated > 0.0:
+        for channel in (*ACCELEROMETER, *GYROSCOPE):
+            channels.setdefault(channel, {})["stddev"] = deprecated
+    rpy = parse_values(context, plugin, "rpyOffset", 3, minimum=False) or [0.0, 0.0, 0.0]
+    for axis, offset in (("y", -rpy[0]), ("x", rpy[1])):
+        fields = channels.setdefault(f"linear_acceleration/{axis}", {})
+        if offset != 0.0 and fields.get("mean", 0.0) == 0.0:
+            fields["mean"] = offset * STANDARD_GRAVITY
+    imu = make_type_element(plugin, "imu", channels)
+    imu.children.append(make_world_reference(plugin))
+    return [imu]
+
+
+def _convert_magnetic(context: Context, plugin: Element) -> list[Element]:
+    return [make_type_element(plugin, "magnetometer", parse_error_model(context, plugin, ("x", "y", "z")))]
+
+
+def _parse_magnetic_field(context: Context, plugin: Element) -> Place:
+    """Return the field of the plug-in, with the magnitude (T) of SDF's default field."""
+    declination, inclination, heading = (
+        math.radians(parse_child_number(context, plugin, tag, default))
+        for tag, default in (("declination", 0.0), ("inclination", DEFAULT_INCLINATION), ("referenceHeading", 90.0))
+    )
+    # The world's x axis points to the heading, y to its left: at heading 90 degrees, east and north.
+    east_x = math.hypot(*DEFAULT_MAGNETIC_FIELD) * math.cos(inclination)
+    field: Vector = (
+        east_x * math.cos(heading - declination),
+        east_x * math.sin(heading - declination),
+        -math.hypot(*DEFAULT_MAGNETIC_FIELD) * math.sin(inclination),
+    )
+    tags = ("magnitude", "declination", "inclination", "referenceHeading")
+    return Place(magnetic_field=field, is_given=plugin.find(*tags) is not None)
+
+
+def _scale_noise(noise: Noise, factor: float) -> Noise:
+    """Return a noise whose errors in the unit of the channel are multiplied by a factor."""
+    if noise in (NO_NOISE, replace(NO_NOISE, classic=noise.classic)):
+        return noise
+    return replace(
+        noise,
+        mean=factor * noise.mean,
+        stddev=factor * noise.stddev,
+        dynamic_bias_stddev=factor * noise.dynamic_bias_stddev,
+    )
+
+
+def _scale_magnetometer(context: Context, plugin: Element, spec: Sensor, sensor_context: SensorContext) -> Sensor:
+    """Return the magnetometer with errors in tesla."""
+    magnitude = parse_child_number(context, plugin, "magnitude", 1.0, above=0.0)
+    if not isinstance(spec, Magnetometer) or magnitude <= 0.0:
+        return spec
+    strength = sensor_context.measure_field()
+    child = plugin.find("magnitude") or plugin
+    reason = (
+        f"errors are relative to a field of {magnitude:g}: they are multiplied by {strength / magnitude:.4g} T, for"
+    )
+    context.add_note(
+        "warning", f"<plugin>: {sensor_context.name}", f"{reason} the world's {strength * 1e6:.4g} uT", child.where
+    )
+    x, y, z = (_scale_noise(noise, strength / magnitude) for noise in (spec.x, spec.y, spec.z))
+    return replace(spec, x=x, y=y, z=z)
+
+
+def _convert_baro(context: Context, plugin: Element) -> list[Element]:
+    altimeter = make_type_element(plugin, "altimeter", parse_error_model(context, plugin, ("vertical_position",)))
+    elevation = parse_child_number(context, plugin, "elevation", 0.0)
+    if elevation != 0.0:
+        child, reason = plugin.find("elevation") or plugin, "is not added: the height is that in the world"
+        context.add_note("warning", f"<plugin><elevation>: {child.text}", reason, child.where)
+    return [altimeter]
+
+
+def _convert_gps(context: Context, plugin: Element) -> list[Element]:
+    channels: ChannelNoise = {}
+    for prefix, horizontal, vertical in (
+        ("", HORIZONTAL_POSITION, VERTICAL_POSITION),
+        ("velocity", HORIZONTAL_VELOCITY, VERTICAL_VELOCITY),
+    ):
+        axes = parse_error_model(context, plugin, ("x", "y", "z"), prefix)
+        x, y = axes.get("x", {}), axes.get("y", {})
+        if x != y:
+            reason = "the horizontal errors of a receiver are the same on both axes: the larger values are used"
+            context.add_note("warning", f"<plugin>: {plugin.get_attribute('name')}", reason, plugin.where)
+        if x or y:
+            channels[horizontal] = {name: max(x.get(name, 0.0), y.get(name, 0.0), key=abs) for name in {**x, **y}}
+        if "z" in axes:
+            channels[vertical] = axes["z"]
+    return [make_type_element(plugin, "navsat", channels)]
+
+
+def _parse_origin(context: Context, plugin: Element) -> Place:
+    latitude, longitude, altitude, heading = (
+        parse_child_number(context, plugin, tag, default) for tag, default in GPS_REFERENCE.items()
+    )
+    return Place(
+        make_origin(latitude, longitude, altitude, 90.0 - heading), is_given=plugin.find(*GPS_REFERENCE) is not None
+    )
+
+
+def _apply_sonar(context: Context, sensor: Element, plugin: Element) -> Element:
+    tag = "lidar" if sensor.find("lidar") is not None else "ray"
+    sensor = add_noise(sensor, plugin, tag, parse_error_model(context, plugin, ("",)))
+    type_element = sensor.find(tag)
+    if type_element is not None and type_element.find("navsense:sound") is None:
+        children = [*type_element.children, plugin.make_element("navsense:sound")]
+        sensor = set_child(sensor, replace(type_element, children=children), replaces=True)
+    rate = parse_child_number(context, plugin, "updateRate", 10.0, minimum=0.0)
+    if rate != 0.0 and not 0.0 < parse_child_number(context, sensor, "update_rate", 0.0, minimum=0.0) <= rate:
+        place = plugin.find("updateRate") or plugin
+        sensor = set_child(sensor, place.make_element("update_rate", repr(rate)), replaces=True)
+    topic = join_ros_topic(plugin.get_text("robotNamespace"), plugin.get_text("topicName", "sonar"))
+    sensor = set_child(sensor, plugin.make_element("topic", topic))
+    return set_child(sensor, plugin.make_element("frame_id", plugin.get_text("frameId", "sonar_link").strip("/")))
+
+
+def _mark_range(_context: Context, _plugin: Element, spec: Sensor, _sensor_context: SensorContext) -> Sensor:
+    return replace(spec, ros_plugin=True) if isinstance(spec, Range) else spec
+
+
+_NO_SERVICE = "services of other programs are not offered"
+_NO_HEADING_NOISE = "the orientation has no noise"
+_UNUSED = {
+    "updatePhase": "the first sample is at time 0",
+    "timeout": "the sensor does not stop",
+    "alwaysOn": "all sensors are always on and recorded",
+    "serviceName": _NO_SERVICE,
+    "randomEngineSeed": "the seed is that of the run",
+    "xyzOffset": "the plug-in ignores it",
+}
+
+MODEL_PLUGINS = {
+    "libhector_gazebo_ros_imu.so": ModelPlugin(
+        make_plugin_schema(
+            IMU_TAGS,
+            " ".join((*list_model_tags("accel"), *list_model_tags("rate"), "gaussianNoise rpyOffset")),
+            unsupported={**_UNUSED, **dict.fromkeys(list_model_tags("heading"), _NO_HEADING_NOISE)},
+        ),
+        "imu",
+        convert=_convert_imu,
+        tags=IMU_TAGS,
+    ),
+    "libhector_gazebo_ros_magnetic.so": ModelPlugin(
+        make_plugin_schema(
+            MAGNETIC_TAGS,
+            " ".join((*list_model_tags(), "magnitude referenceHeading declination inclination")),
+            unsupported={**_UNUSED, "useMagneticFieldMsgs": "messages are always sensor_msgs/MagneticField"},
+        ),
+        "magnetometer",
+        convert=_convert_magnetic,
+        tags=MAGNETIC_TAGS,
+        place=_parse_magnetic_field,
+        finish=_scale_magnetometer,
+    ),
+    "libhector_gazebo_ros_baro.so": ModelPlugin(
+        make_plugin_schema(
+            BARO_TAGS,
+            " ".join((*list_model_tags(), "elevation")),
+            unsupported={
+                **_UNUSED,
+                "altimeterTopicName": "the message of that topic is not published",
+                "qnh": "the pressure of that message is not published",
+            },
+        ),
+        "altimeter",
+        convert=_convert_baro,
+        tags=BARO_TAGS,
+    ),
+    "libhector_gazebo_ros_gps.so": ModelPlugin(
+        make_plugin_schema(
+            GPS_TAGS,
+            " ".join((*list_model_tags(), *list_model_tags("velocity"), *GPS_REFERENCE)),
+            unsupported={
+                **_UNUSED,
+                "velocityTopicName": "the velocity is in the reading of the receiver",
+                **dict.fromkeys(("status", "service"), "the status is always a fix"),
+            },
+        ),
+        "navsat",
+        convert=_convert_gps,
+        tags=GPS_TAGS,
+        place=_parse_origin,
+    ),
+}
+
+SENSOR_PLUGINS = {
+    "libhector_gazebo_ros_sonar.so": SensorPlugin(
+        make_plugin_schema(
+            children=" ".join((*list_model_tags(), "robotNamespace topicName frameId updateRate")), unsupported=_UNUSED
+        ),
+        frozenset((Range.type,)),
+        _apply_sonar,
+        merges_rays=lambda _: True,
+        finish=_mark_range,
+    )
+}
