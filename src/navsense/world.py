@@ -33,7 +33,10 @@ from navsense.environment.base import Environment
 from navsense.environment.terrain.base import Shape
 from navsense.faults.injection import Faults
 from navsense.motion.base import Motion
+from navsense.motion.derived import attach, get_base
+from navsense.motion.velocity_commands import USED_COMMANDS, Drive, VelocityCommands
 from navsense.sensors.base import HasWarnings, Sensor, list_signals
+from navsense.sensors.imu import Imu
 
 
 class HasName(Protocol):
@@ -97,7 +100,10 @@ class Model:
 
     `pose` is the initial pose of the model frame in the world. `canonical_link` is the full name of the link that
     `motion` moves; a model without a motion is stationary. `actuators` are the parts that could move the model: drive
-    plug-ins, thrusters, actuated joints. `where` is its declaration.
+    plug-ins, thrusters, actuated joints. `drive` is how the model follows velocity commands. `where` is its
+    declaration.
+
+    Velocity commands as the motion start at `pose` and move the frame of the drive, or the canonical link without one.
 
     >>> world.model("quadrotor").canonical_link
     'quadrotor::base_link'
@@ -111,16 +117,26 @@ class Model:
     motion: Motion | None = None
     actuators: tuple[str, ...] = ()
     where: Where | None = field(default=None, compare=False)
+    drive: Drive | None = None
 
     def __post_init__(self) -> None:
-        """Reject fields of a wrong type."""
+        """Reject fields of a wrong type, and give velocity commands their start and drive."""
         validate_types(self, f"of model {self.name}", skip=("motion",))
+        if isinstance(self.motion, VelocityCommands) and self.links and not self.motion.is_placed:
+            object.__setattr__(self, "motion", self._place_commands(self.motion))
+
+    def _place_commands(self, commands: VelocityCommands) -> Motion:
+        """Return the motion of the canonical link that follows velocity commands."""
+        root = self.link(self.canonical_link).pose
+        pose = self.pose if commands.start is None else commands.start @ root.inverse()
+        frame = root if self.drive is None else self.drive.pose
+        return attach(commands.place(self.drive, pose @ frame), frame.inverse() @ root)
 
     __repr__, _repr_html_ = format_title, format_summary_html
 
     def summarize(self) -> Summary:
         """Return title and table for `repr` and notebooks."""
-        kind = "static" if self.static else "no motion" if self.motion is None else type(self.motion).__name__
+        kind = "static" if self.static else "no motion" if self.motion is None else type(get_base(self.motion)).__name__
         title = f"{self.name}: {format_count(len(self.links), 'link')}, {kind}"
         return Summary("Model", title, ("link", "pose in the model"), [(one.name, one.pose) for one in self.links])
 
@@ -277,8 +293,34 @@ def _make_stationary_warning(model: Model) -> Note:
     """Return the warning about a model with actuators and without a motion."""
     first, more = model.actuators[0], len(model.actuators) - 1
     actuators = f"{first} and {more} more" if more else first
-    reason = f"stationary, although it has {actuators}; set --motion or <navsense:motion>"
+    remedy = "set --motion or <navsense:motion>"
+    if model.drive is not None:
+        remedy = f"give a log of its velocity commands (topic {model.drive.topic}) as --motion or <navsense:motion>"
+    reason = f"stationary, although it has {actuators}; {remedy}"
     return Note("warning", f"model {model.name}", reason, model.where, model=model.name)
+
+
+def _list_command_warnings(model: Model, *, has_sampled_imu: bool) -> Iterator[Note]:
+    """Yield the warnings about the velocity commands of a model.
+
+    has_sampled_imu: an IMU on the model samples the acceleration.
+    """
+    commands = None if model.motion is None else get_base(model.motion)
+    if not isinstance(commands, VelocityCommands):
+        return
+    reasons = []
+    if commands.ignored_commands and commands.drive is not None:
+        used = ", ".join(USED_COMMANDS[commands.drive.kind])
+        ignored = ", ".join(commands.ignored_commands)
+        reasons.append(f"ignores {ignored} of its velocity commands: {commands.drive.name} follows {used}")
+    linear, _ = commands.largest_jump
+    if has_sampled_imu and linear > 0.0:
+        reasons.append(
+            f"its velocity jumps by up to {linear:.3g} m/s, which a sampled accelerometer does not see; set "
+            "max_acceleration in <navsense:motion>, or <navsense:averaged> in the IMU"
+        )
+    for reason in reasons:
+        yield Note("warning", f"model {model.name}", reason, model.where, model=model.name)
 
 
 @dataclass(frozen=True)
@@ -344,6 +386,9 @@ class World:
         notes = [note for note in self.notes if not (note.sensor or note.model)]
         still = (model for model in self.models if not model.static and model.motion is None and model.actuators)
         notes += map(_make_stationary_warning, still)
+        sampled = {one.model for one in self.sensors if isinstance(one.spec, Imu) and not one.spec.averaged}
+        for model in self.models:
+            notes += _list_command_warnings(model, has_sampled_imu=model.name in sampled)
         notes += [note for sensor in self.sensors for note in self._list_warnings(sensor)]
         object.__setattr__(self, "notes", tuple(notes))
 

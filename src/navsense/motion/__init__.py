@@ -5,17 +5,22 @@ from navsense.motion.derived import AttachedMotion, attach
 from navsense.motion.replay import Replay, from_arrays, load
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import Trajectory, waypoints
+from navsense.motion.velocity_commands import CommandLimits, Drive, VelocityCommands, velocity_commands
 
 __all__ = [
     "AttachedMotion",
+    "CommandLimits",
+    "Drive",
     "Motion",
     "MotionBlock",
     "Replay",
     "Stationary",
     "Trajectory",
+    "VelocityCommands",
     "attach",
     "from_arrays",
     "load",
+    "velocity_commands",
     "waypoints",
 ]
 

@@ -24,6 +24,7 @@ from navsense.motion.base import Motion, MotionBlock, empty_arrays, pose_row
 from navsense.motion.replay import Replay
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import Trajectory
+from navsense.motion.velocity_commands import VelocityCommands
 
 
 @kernel
@@ -166,8 +167,13 @@ class CachedMotion:
         return block
 
 
+def get_base(motion: Motion) -> Motion:
+    """Return the motion that a frame is attached to; the motion itself if it is not attached."""
+    return motion.base if isinstance(motion, AttachedMotion) else motion
+
+
 def is_known_ahead(motion: Motion) -> bool:
     """Return true if the motion can be queried at any time in advance; false for a motion of the caller."""
     if isinstance(motion, AttachedMotion):
         return is_known_ahead(motion.base)
-    return isinstance(motion, Stationary | Trajectory | Replay)
+    return isinstance(motion, Stationary | Trajectory | Replay | VelocityCommands)

@@ -41,6 +41,7 @@ from navsense.environment.signal import Signal
 from navsense.environment.water import Water
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
+from navsense.motion.velocity_commands import CommandLimits, Drive
 from navsense.noise.specification import Noise
 from navsense.world import CurrentTopic, LayersTopic
 
@@ -88,9 +89,11 @@ TYPES: dict[str, StoredType] = {
     "coordinate_system": StoredType(sensors.CoordinateSystem),
     "current_topic": StoredType(CurrentTopic),
     "current_layers_topic": StoredType(LayersTopic),
+    "command_limits": StoredType(CommandLimits),
     "depth_cells": StoredType(sensors.DepthCells),
     "discipline": StoredType(Discipline),
     "doppler_track": StoredType(sensors.TrackErrors),
+    "drive": StoredType(Drive),
     "dvl": StoredType(
         sensors.Dvl,
         keys={

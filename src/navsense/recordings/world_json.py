@@ -27,6 +27,7 @@ from navsense.environment.water import Water
 from navsense.faults.injection import Faults
 from navsense.messages.world_messages import FAULT
 from navsense.motion.stationary import Stationary
+from navsense.motion.velocity_commands import Drive
 from navsense.recordings.topic_names import TopicNames, allocate_topics, topics_from_json
 from navsense.recordings.type_tags import EQUIVARIANCE_KEY, HasType, UnknownTypeError, from_json, to_json
 from navsense.sensors.base import OpaqueSensor, Output, Sensor, list_signals
@@ -121,6 +122,7 @@ def _model_to_json(model: Model) -> dict[str, Any]:
         "canonical_link": model.canonical_link,
         "links": {link.name: to_json(link.pose) for link in model.links},
         "actuators": list(model.actuators),
+        "drive": to_json(model.drive),
     }
 
 
@@ -269,7 +271,7 @@ def _parse_world(data: Mapping[str, Any]) -> RecordedWorld:
     """Return the world of JSON with the supported format."""
     parser = WorldParser()
     sensors = tuple(map(parser.parse_sensor, data["sensors"]))
-    models = tuple(map(_parse_model, data["models"]))
+    models = tuple(_parse_model(parser, model) for model in data["models"])
     stored = {str(name): parser.parse_value(f"clock {name}", value, Clock) for name, value in data["clocks"].items()}
     clocks = {name: clock for name, clock in stored.items() if clock is not None}
     topic = parser.parse_value("current", data["current"], CurrentTopic) or CurrentTopic()
@@ -282,13 +284,15 @@ def _parse_world(data: Mapping[str, Any]) -> RecordedWorld:
     return RecordedWorld(world, has_world_json=True, topics=topics, clocks=clocks, notes=parser.notes)
 
 
-def _parse_model(data: Mapping[str, Any]) -> Model:
+def _parse_model(parser: WorldParser, data: Mapping[str, Any]) -> Model:
     """Return a model; a moving one has `RECORDED_MOTION`."""
     links = tuple(Link(str(name), _parse_pose(pose)) for name, pose in data["links"].items())
     motion = RECORDED_MOTION if data["moves"] else None
     actuators = tuple(map(str, data["actuators"]))
     pose = _parse_pose(data["pose"])
-    return Model(str(data["name"]), links, str(data["canonical_link"]), pose, bool(data["static"]), motion, actuators)
+    name, canonical, is_static = str(data["name"]), str(data["canonical_link"]), bool(data["static"])
+    drive = parser.parse_value(f"drive of {name}", data.get("drive"), Drive)
+    return Model(name, links, canonical, pose, is_static, motion, actuators, drive=drive)
 
 
 def list_notes(data: Any) -> tuple[str, ...]:
