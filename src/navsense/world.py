@@ -34,6 +34,7 @@ from navsense.environment.terrain.base import Shape
 from navsense.faults.injection import Faults
 from navsense.motion.base import Motion
 from navsense.motion.derived import attach, get_base
+from navsense.motion.joints import JointKind, JointTrack
 from navsense.motion.velocity_commands import USED_COMMANDS, Drive, VelocityCommands
 from navsense.sensors.base import HasWarnings, Sensor, list_signals
 from navsense.sensors.imu import Imu
@@ -78,6 +79,43 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Joint:
+    """A joint between two links of a model.
+
+    name, parent, child: full names; of links where the joint is between other frames that are fixed to them.
+    type: as in SDF, such as "revolute".
+    pose: of the frame of the joint in the frame of its top-level model, at position 0.
+    axis: unit vector in the frame of the joint.
+    track: position over time; None for a joint that keeps its position 0. A joint of type "revolute", "continuous" or
+        "prismatic" can have one.
+
+    >>> ns.world.Joint("robot::elbow", "robot::base", "robot::arm", "revolute").axis
+    (0.0, 0.0, 1.0)
+    """
+
+    name: str
+    parent: str
+    child: str
+    type: str
+    pose: Pose = Pose()
+    axis: Vector = (0.0, 0.0, 1.0)
+    track: JointTrack | None = field(default=None, compare=False)
+
+    __repr__ = format_spec
+
+    def __post_init__(self) -> None:
+        """Reject fields of a wrong type, and a track of a joint that has no position."""
+        validate_types(self, f"of joint {self.name}", skip=("track",))
+        if self.track is not None and self.type not in JOINT_KINDS:
+            allowed = f"must be of type {', '.join(JOINT_KINDS)} to be moved"
+            raise SimulationError(f"type of joint {self.name}", self.type, allowed=allowed)
+
+
+JOINT_KINDS: Mapping[str, JointKind] = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
+"""Types of joints that a log of positions can move."""
+
+
+@dataclass(frozen=True)
 class Solid:
     """A surface that rays can hit: full name, full name of its link, and `pose` in the frame of the link."""
 
@@ -96,12 +134,12 @@ class Solid:
 
 @dataclass(frozen=True)
 class Model:
-    """A top-level model, which is one rigid body. Its links include those of nested models.
+    """A top-level model: one rigid body, except for joints with a track. Its links include those of nested models.
 
     `pose` is the initial pose of the model frame in the world. `canonical_link` is the full name of the link that
     `motion` moves; a model without a motion is stationary. `actuators` are the parts that could move the model: drive
-    plug-ins, thrusters, actuated joints. `drive` is how the model follows velocity commands. `where` is its
-    declaration.
+    plug-ins, thrusters, actuated joints. `drive` is how the model follows velocity commands. `joints` are
+    those between its links. `where` is its declaration.
 
     Velocity commands as the motion start at `pose` and move the frame of the drive, or the canonical link without one.
 
@@ -118,6 +156,7 @@ class Model:
     actuators: tuple[str, ...] = ()
     where: Where | None = field(default=None, compare=False)
     drive: Drive | None = None
+    joints: tuple[Joint, ...] = ()
 
     def __post_init__(self) -> None:
         """Reject fields of a wrong type, and give velocity commands their start and drive."""
@@ -131,6 +170,31 @@ class Model:
         pose = self.pose if commands.start is None else commands.start @ root.inverse()
         frame = root if self.drive is None else self.drive.pose
         return attach(commands.place(self.drive, pose @ frame), frame.inverse() @ root)
+
+    @cached_property
+    def joint_paths(self) -> Mapping[str, tuple[tuple[Joint, float], ...]]:
+        """The joints that move each link relative to the canonical link, in order.
+
+        The number is 1.0 on the way from parent to child, else -1.0. Links that no joint moves are not in the mapping.
+        """
+        neighbors: dict[str, list[tuple[str, Joint, float]]] = {link.name: [] for link in self.links}
+        for joint in self.joints:
+            if joint.parent in neighbors and joint.child in neighbors:
+                neighbors[joint.parent].append((joint.child, joint, 1.0))
+                neighbors[joint.child].append((joint.parent, joint, -1.0))
+        children = {joint.child for joint in self.joints}
+        roots = sorted(neighbors, key=lambda name: (name != self.canonical_link, name in children))
+        paths: dict[str, tuple[tuple[Joint, float], ...]] = {}
+        for root in roots:
+            queue = [] if root in paths else [root]
+            paths.setdefault(root, ())
+            for name in queue:
+                for other, joint, sign in neighbors[name]:
+                    if other not in paths:
+                        step = () if joint.track is None else ((joint, sign),)
+                        paths[other] = (*paths[name], *step)
+                        queue.append(other)
+        return {name: path for name, path in paths.items() if path}
 
     __repr__, _repr_html_ = format_title, format_summary_html
 
@@ -289,6 +353,11 @@ def _find_initial_pose(model: Model) -> Pose:
     return model.pose
 
 
+def _is_left_alone(model: Model) -> bool:
+    """Return True for a model that has actuators, and neither a motion nor a joint that moves."""
+    return not model.static and model.motion is None and bool(model.actuators) and not model.joint_paths
+
+
 def _make_stationary_warning(model: Model) -> Note:
     """Return the warning about a model with actuators and without a motion."""
     first, more = model.actuators[0], len(model.actuators) - 1
@@ -384,7 +453,7 @@ class World:
             allowed = f"must be from {1.0 / MAX_RATE:g} to {1.0 / MIN_RATE:g} s"
             raise SimulationError("max_step_size", self.max_step_size, allowed=allowed)
         notes = [note for note in self.notes if not (note.sensor or note.model)]
-        still = (model for model in self.models if not model.static and model.motion is None and model.actuators)
+        still = (model for model in self.models if _is_left_alone(model))
         notes += map(_make_stationary_warning, still)
         sampled = {one.model for one in self.sensors if isinstance(one.spec, Imu) and not one.spec.averaged}
         for model in self.models:

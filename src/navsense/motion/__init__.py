@@ -2,6 +2,7 @@
 
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.derived import AttachedMotion, attach
+from navsense.motion.joints import JointMotion, JointTrack, joint_positions
 from navsense.motion.replay import Replay, from_arrays, load
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import Trajectory, waypoints
@@ -11,6 +12,8 @@ __all__ = [
     "AttachedMotion",
     "CommandLimits",
     "Drive",
+    "JointMotion",
+    "JointTrack",
     "Motion",
     "MotionBlock",
     "Replay",
@@ -19,6 +22,7 @@ __all__ = [
     "VelocityCommands",
     "attach",
     "from_arrays",
+    "joint_positions",
     "load",
     "velocity_commands",
     "waypoints",

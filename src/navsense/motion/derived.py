@@ -21,6 +21,7 @@ from navsense.core.rotation import cross, multiply, rotate
 from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Quaternions, Times, Vectors
 from navsense.motion.base import Motion, MotionBlock, empty_arrays, pose_row
+from navsense.motion.joints import JointMotion
 from navsense.motion.replay import Replay
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import Trajectory
@@ -174,6 +175,6 @@ def get_base(motion: Motion) -> Motion:
 
 def is_known_ahead(motion: Motion) -> bool:
     """Return true if the motion can be queried at any time in advance; false for a motion of the caller."""
-    if isinstance(motion, AttachedMotion):
+    if isinstance(motion, AttachedMotion | JointMotion):
         return is_known_ahead(motion.base)
     return isinstance(motion, Stationary | Trajectory | Replay | VelocityCommands)

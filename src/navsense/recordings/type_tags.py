@@ -43,7 +43,7 @@ from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
 from navsense.motion.velocity_commands import CommandLimits, Drive
 from navsense.noise.specification import Noise
-from navsense.world import CurrentTopic, LayersTopic
+from navsense.world import CurrentTopic, Joint, LayersTopic
 
 TYPE = "type"
 """Key of the tag in the JSON of a value."""
@@ -106,6 +106,7 @@ TYPES: dict[str, StoredType] = {
     "echo_strength": StoredType(sensors.EchoStrength, keys={"lock_width": "slope"}),
     "fan": StoredType(sensors.Fan),
     "faults": StoredType(Faults),
+    "joint": StoredType(Joint, keys={"type": "joint_type"}, omitted=("track",)),
     "latency": StoredType(Latency),
     "long_term_accuracy": StoredType(
         sensors.LongTermFilter, keys={"assumed_offset": "stddev", "assumed_scale": "scale"}

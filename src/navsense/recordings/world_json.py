@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from navsense.clock import Clock, Latency
 from navsense.core import inputs
 from navsense.core.errors import DamagedError, NavsenseError
@@ -26,12 +28,13 @@ from navsense.environment.signal import Signal
 from navsense.environment.water import Water
 from navsense.faults.injection import Faults
 from navsense.messages.world_messages import FAULT
+from navsense.motion.joints import JointTrack
 from navsense.motion.stationary import Stationary
 from navsense.motion.velocity_commands import Drive
 from navsense.recordings.topic_names import TopicNames, allocate_topics, topics_from_json
 from navsense.recordings.type_tags import EQUIVARIANCE_KEY, HasType, UnknownTypeError, from_json, to_json
 from navsense.sensors.base import OpaqueSensor, Output, Sensor, list_signals
-from navsense.world import CurrentTopic, LayersTopic, Link, Model, MountedSensor, World
+from navsense.world import CurrentTopic, Joint, LayersTopic, Link, Model, MountedSensor, World
 
 LOG = logging.getLogger(__name__)
 
@@ -56,6 +59,9 @@ def make_opaque_sensor(kind: str, outputs: Sequence[Output]) -> Sensor:
 
 RECORDED_MOTION = Stationary()
 """Placeholder for the unknown motion of a model that moves, or whose truth is recorded. It does not stand still."""
+
+RECORDED_TRACK = JointTrack(np.array((0.0, 1.0)), np.zeros(2))
+"""Placeholder for the unknown track of a joint that moves."""
 
 RECORDED_CURRENT = UniformField((0.0, 0.0, 0.0))
 """Placeholder for the unknown current of a world that has one. The water does not stand still."""
@@ -123,6 +129,8 @@ def _model_to_json(model: Model) -> dict[str, Any]:
         "links": {link.name: to_json(link.pose) for link in model.links},
         "actuators": list(model.actuators),
         "drive": to_json(model.drive),
+        "joints": [to_json(joint) for joint in model.joints],
+        "moved_joints": [joint.name for joint in model.joints if joint.track is not None],
     }
 
 
@@ -292,7 +300,10 @@ def _parse_model(parser: WorldParser, data: Mapping[str, Any]) -> Model:
     pose = _parse_pose(data["pose"])
     name, canonical, is_static = str(data["name"]), str(data["canonical_link"]), bool(data["static"])
     drive = parser.parse_value(f"drive of {name}", data.get("drive"), Drive)
-    return Model(name, links, canonical, pose, is_static, motion, actuators, drive=drive)
+    moved = data.get("moved_joints", ())
+    parsed = (parser.parse_value(f"a joint of {name}", joint, Joint) for joint in data.get("joints", ()))
+    joints = tuple(replace(joint, track=RECORDED_TRACK if joint.name in moved else None) for joint in parsed if joint)
+    return Model(name, links, canonical, pose, is_static, motion, actuators, drive=drive, joints=joints)
 
 
 def list_notes(data: Any) -> tuple[str, ...]:

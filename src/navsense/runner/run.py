@@ -24,13 +24,16 @@ from navsense.core.summaries import Summary, format_summary, format_summary_html
 from navsense.core.text import format_count
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.motion.base import Motion
+from navsense.motion.joints import JointTrack, JointTracks
 from navsense.plots import draw_panels
 from navsense.recordings.dataset import cut_time_slice
 from navsense.recordings.info import RecordingWriter
+from navsense.recordings.joint_log import load_joint_log
 from navsense.recordings.recorded_motion import load_motion
 from navsense.runner.outputs import OutputTarget, check_output, check_outputs_differ, list_paths, open_output
 from navsense.simulation.buffering import buffer_slices
 from navsense.simulation.fidelity import apply_fidelity
+from navsense.simulation.motions import replace_joint_tracks
 from navsense.simulation.real_time import RealTimeLimiter
 from navsense.simulation.run_arrays import Progress, check_memory, compute_run_arrays
 from navsense.simulation.session import LONGEST_TIME_SLICE, TRUTH_RATE, Session, prepare
@@ -40,6 +43,9 @@ LOG = logging.getLogger(__name__)
 
 MotionSource = Motion | str | os.PathLike[str]
 """A motion, or the path of a motion log or of a recording (`recordings.recorded_motion`)."""
+
+JointSource = JointTracks | str | os.PathLike[str]
+"""Tracks of joints by name, or the path of a log of joint positions (`recordings.joint_log`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +155,19 @@ def load_motions(world: World, motion: MotionSource | Mapping[str, MotionSource]
     return motions
 
 
+def load_joints(joints: JointSource | None) -> JointTracks:
+    """Return the tracks of joints by name; a log is read. Raises `SimulationError` and `MotionError`."""
+    if joints is None:
+        return {}
+    if isinstance(joints, str | os.PathLike):
+        return load_joint_log(joints)
+    if not isinstance(joints, Mapping) or not all(isinstance(track, JointTrack) for track in joints.values()):
+        allowed = "must be the path of a log of joint positions, or tracks by the name of the joint"
+        remedy = "write navsense.motion.joint_positions(time, {...})"
+        raise SimulationError("joints", repr(joints), allowed=allowed, remedy=remedy)
+    return joints
+
+
 def simulate(
     world: World,
     duration: float | None = None,
@@ -156,6 +175,7 @@ def simulate(
     seed: int = 0,
     runs: int | Sequence[int] | None = None,
     motion: MotionSource | Mapping[str, MotionSource] | None = None,
+    joints: JointSource | None = None,
     fidelity: str | None = None,
     epoch: int = 0,
     truth_rate: float = TRUTH_RATE,
@@ -167,6 +187,7 @@ def simulate(
     runs: None for one run without a run axis; a number or a sequence of run numbers for arrays with a leading run axis.
         Run i equals the single run i to the last bit.
     motion: a motion or the path of a log, or a mapping from model names.
+    joints: the path of a log of joint positions, or a mapping from joint names to tracks (`motion.joint_positions`).
     fidelity: "physical" or "classic" for all sensors and clocks; None keeps the fidelity of each. Currents and limits
         that come from plug-ins do not change: use `ns.load(file, fidelity=...)` for these, as `--fidelity` does.
     epoch: integer seconds added to stamps.
@@ -185,6 +206,7 @@ def simulate(
     world = apply_fidelity(world, fidelity)
     with inputs.collect_inputs(world.sources) as sources:
         motions = load_motions(world, motion)
+        world = replace_joint_tracks(world, load_joints(joints))
     session = prepare(
         replace(world, sources=frozenset(sources)),
         duration,
@@ -283,6 +305,7 @@ def record(
     seed: int = 0,
     run: int = 0,
     motion: MotionSource | Mapping[str, MotionSource] | None = None,
+    joints: JointSource | None = None,
     fidelity: str | None = None,
     epoch: int = 0,
     truth_rate: float = TRUTH_RATE,
@@ -318,7 +341,7 @@ def record(
     # No output may replace an input, see `atomic.check_not_input`.
     with inputs.collect_inputs(world.sources), ExitStack() as stack:
         session = prepare(
-            world,
+            replace_joint_tracks(world, load_joints(joints)),
             duration,
             seed=seed,
             runs=(check_run(run),),

@@ -20,6 +20,7 @@ from navsense.sdf.frame_graph import walk_scopes
 from navsense.sdf.frames import FrameNode, FramePoses, Scope
 from navsense.sdf.parse.children import parse_child_flag
 from navsense.sdf.parse.drive import parse_drive
+from navsense.sdf.parse.joints import parse_joints
 from navsense.sdf.parse.motion import check_nested_motion, parse_motion
 from navsense.sdf.schema import ACTUATOR_TAG, MERGED_MODEL_TAG, SKIPPED_INCLUDE_TAG
 from navsense.sdf.values import invalid_value, is_effort, parse_attribute_flag
@@ -72,6 +73,7 @@ def parse_model(context: Context, scope: Scope, world_poses: FramePoses) -> Pars
         motion=parse_motion(context, scope, static=static),
         actuators=_find_actuators(scope.element),
         drive=None if static else parse_drive(context, scope, poses),
+        joints=parse_joints(context, scopes, poses),
         where=scope.element.where,
     )
     return ParsedModel(model, scopes, poses)
