@@ -32,7 +32,7 @@ from navsense.core.validation import validate_types
 from navsense.environment.base import Environment
 from navsense.environment.terrain.base import Shape
 from navsense.faults.injection import Faults
-from navsense.motion.base import Motion
+from navsense.motion.base import LogContext, Motion
 from navsense.sensors.base import HasWarnings, Sensor, list_signals
 
 
@@ -127,6 +127,11 @@ class Model:
     def link(self, name: str) -> Link:
         """Return a link by any unambiguous ending of its name. Raises `UnknownNameError`."""
         return find_by_name(self.links, name, "link")
+
+
+def make_log_context(environment: Environment, start: Pose) -> LogContext:
+    """Return what the motion log of a model needs of its world; `start` is the pose of its canonical link."""
+    return LogContext(environment.origin, environment.water.surface if environment.water else 0.0, start)
 
 
 class Units(Mapping[str, str]):

@@ -2,7 +2,8 @@
 
 from navsense.motion.base import Motion, MotionBlock
 from navsense.motion.derived import AttachedMotion, attach
-from navsense.motion.replay import Replay, from_arrays, load
+from navsense.motion.logs import load
+from navsense.motion.replay import Replay, from_arrays
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import Trajectory, waypoints
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from navsense.core.pose import Pose
 from navsense.core.text import parse_decimal
-from navsense.motion.base import Motion
+from navsense.motion.base import LogContext, Motion
 from navsense.sdf.context import Context
 from navsense.sdf.frames import Scope
 from navsense.sdf.schema import MOTION, WAYPOINT
@@ -30,8 +30,11 @@ from navsense.sdf.xml_reader import Element
 MOTION_TAG = "navsense:motion"
 
 
-def parse_motion(context: Context, scope: Scope, *, static: bool) -> Motion | None:
-    """Return the motion of a top-level model; None if it is stationary, and after a problem."""
+def parse_motion(context: Context, scope: Scope, log_context: LogContext, *, static: bool) -> Motion | None:
+    """Return the motion of a top-level model; None if it is stationary, and after a problem.
+
+    `log_context` is what a log needs of the world.
+    """
     element = context.find_child(scope.element, MOTION_TAG, MOTION)
     if element is None:
         return None
@@ -39,7 +42,9 @@ def parse_motion(context: Context, scope: Scope, *, static: bool) -> Motion | No
         allowed, remedy = "a static model cannot move", "remove <static>"
         context.add_problem(invalid_value(element, scope.frame.name, allowed, remedy=remedy))
     with context.collect_errors(), map_spec_errors(element):
-        return _read_motion(element) if "file" in element.attributes else _parse_waypoints(context, element)
+        return (
+            _read_motion(element, log_context) if "file" in element.attributes else _parse_waypoints(context, element)
+        )
     return None
 
 
@@ -51,7 +56,7 @@ def check_nested_motion(context: Context, scope: Scope) -> None:
         context.add_problem(invalid_value(element, scope.frame.name, allowed, remedy="move it to the top-level model"))
 
 
-def _read_motion(element: Element) -> Motion:
+def _read_motion(element: Element, log_context: LogContext) -> Motion:
     # This imports SciPy, which a world without motion does not need.
     from navsense.recordings.recorded_motion import load_motion
 
@@ -65,7 +70,7 @@ def _read_motion(element: Element) -> Motion:
         raise invalid_value(element, "empty", "must be the path of a motion log", attribute="file")
     bandwidth = parse_attribute_number(element, "bandwidth", above=0.0)
     try:
-        return load_motion(Path(element.path).parent / file, bandwidth=bandwidth)
+        return load_motion(Path(element.path).parent / file, log_context, bandwidth=bandwidth)
     except (OSError, ValueError) as error:
         raise invalid_value(element, file, f"cannot be read: {error}", attribute="file") from error
 
