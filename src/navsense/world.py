@@ -32,7 +32,7 @@ from navsense.core.validation import validate_types
 from navsense.environment.base import Environment
 from navsense.environment.terrain.base import Shape
 from navsense.faults.injection import Faults
-from navsense.motion.base import Motion
+from navsense.motion.base import LogContext, Motion
 from navsense.motion.derived import attach, get_base
 from navsense.motion.joints import JointKind, JointTrack
 from navsense.motion.velocity_commands import USED_COMMANDS, Drive, VelocityCommands
@@ -207,6 +207,12 @@ class Model:
     def link(self, name: str) -> Link:
         """Return a link by any unambiguous ending of its name. Raises `UnknownNameError`."""
         return find_by_name(self.links, name, "link")
+
+
+def make_log_context(environment: Environment, start: Pose, drive: Drive | None = None) -> LogContext:
+    """Return what the motion log of a model needs of its world; `start` is the pose of its canonical link."""
+    surface = environment.water.surface if environment.water else 0.0
+    return LogContext(environment.origin, surface, start, drive.topic if drive else "")
 
 
 class Units(Mapping[str, str]):

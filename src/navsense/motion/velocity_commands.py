@@ -35,7 +35,7 @@ from navsense.core.rotation import cross, multiply, rotate
 from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import AnyArray, FloatArray, Quaternions, Times, Vectors
 from navsense.core.validation import validate_types
-from navsense.motion.base import MotionBlock, check_instants, copy_read_only, empty_arrays, pose_row
+from navsense.motion.base import LogSource, MotionBlock, check_instants, copy_read_only, empty_arrays, pose_row
 
 COMMAND_COLUMNS = ("time", "vx", "vy", "vz", "wx", "wy", "wz")
 """Columns of a log of velocity commands: s, m/s, rad/s, in the body frame."""
@@ -412,6 +412,7 @@ class VelocityCommands:
     limits: of velocity and acceleration. None: those of the model's drive, else none.
     drive: the drive that follows the commands, None for all six commands.
     is_placed: `start` and `drive` are those of a model.
+    source: the file that the commands were read from.
 
     Make it with `velocity_commands`.
 
@@ -426,6 +427,7 @@ class VelocityCommands:
     limits: CommandLimits | None = None
     drive: Drive | None = None
     is_placed: bool = False
+    source: LogSource | None = None
     _knots: FloatArray = field(init=False, repr=False)
     _twists: FloatArray = field(init=False, repr=False)
     _slopes: FloatArray = field(init=False, repr=False)

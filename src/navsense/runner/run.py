@@ -37,7 +37,7 @@ from navsense.simulation.motions import replace_joint_tracks
 from navsense.simulation.real_time import RealTimeLimiter
 from navsense.simulation.run_arrays import Progress, check_memory, compute_run_arrays
 from navsense.simulation.session import LONGEST_TIME_SLICE, TRUTH_RATE, Session, prepare
-from navsense.world import World
+from navsense.world import World, make_log_context
 
 LOG = logging.getLogger(__name__)
 
@@ -151,7 +151,12 @@ def load_motions(world: World, motion: MotionSource | Mapping[str, MotionSource]
         if not isinstance(source, str | os.PathLike | Motion):
             allowed = "must be a motion, or the path of a motion log"
             raise SimulationError(f"motion of model {name}", repr(source), allowed=allowed, remedy='write "log.csv"')
-        motions[name] = load_motion(source) if isinstance(source, str | os.PathLike) else source
+        if isinstance(source, str | os.PathLike):
+            model = world.model(name)
+            start = model.pose @ model.link(model.canonical_link).pose if model.links else model.pose
+            motions[name] = load_motion(source, make_log_context(world.environment, start, model.drive))
+        else:
+            motions[name] = source
     return motions
 
 

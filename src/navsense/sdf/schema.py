@@ -388,6 +388,8 @@ PART = make_schema(attributes="temperature")
 CHANNEL = make_schema("noise")
 """Schema of an element that is one channel of a sensor, for example `<x>` in `<magnetometer>`."""
 
-MOTION = make_schema(repeatable="navsense:waypoint", attributes="loop degrees file bandwidth")
+MOTION = make_schema(
+    repeatable="navsense:waypoint", attributes="loop degrees file bandwidth max_acceleration max_angular_acceleration"
+)
 
 WAYPOINT = make_schema(attributes="time degrees rotation_format")
