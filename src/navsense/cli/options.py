@@ -104,6 +104,14 @@ motion_option = click.option(
 )
 
 
+joints_option = click.option(
+    "--joints",
+    multiple=True,
+    metavar="FILE",
+    help="Log of joint positions: CSV with the columns time,JOINT,..., or a recorded JointState topic. Repeatable.",
+)
+
+
 @dataclass(frozen=True)
 class WorldOptions:
     """WORLD and the options for reading it."""

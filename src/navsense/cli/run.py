@@ -12,6 +12,7 @@ from navsense.cli.options import (
     WorldOptions,
     add_world_options,
     fidelity_option,
+    joints_option,
     motion_option,
     parse_motion_options,
     print_warnings,
@@ -50,6 +51,7 @@ MAX_DELAY = 0.1
     help="Number of the run. Each number simulates other instruments of the same types with the same seed.",
 )
 @motion_option
+@joints_option
 @fidelity_option
 @click.option(
     "--epoch", type=int, metavar="SECONDS", default=0, show_default=True, help="Unix time of the start, an integer."
@@ -84,6 +86,7 @@ def run(
     seed: int,
     number: int,
     motion: tuple[str, ...],
+    joints: tuple[str, ...],
     fidelity: str | None,
     epoch: int,
     truth_rate: float,
@@ -100,14 +103,17 @@ def run(
     from navsense.description import format_log_noise
     from navsense.fault_file import describe_inactive_faults
     from navsense.messages.schemas import DEFAULT_DISTRIBUTION
-    from navsense.runner.run import load_motions, record
-    from navsense.simulation.motions import replace_motions
+    from navsense.runner.run import load_joints, load_motions, record
+    from navsense.simulation.motions import replace_joint_tracks, replace_motions
 
     world = world_options.load(fidelity)
     motions = load_motions(world, parse_motion_options(motion))
-    print_warnings(replace_motions(world, motions), err=True)
+    tracks = load_joints(joints)
+    print_warnings(replace_joint_tracks(replace_motions(world, motions), tracks), err=True)
     for model, model_motion in motions.items():
         click.echo(f"{model}: follows --motion{format_log_noise(model_motion)}", err=True)
+    for joint in tracks:
+        click.echo(f"{joint}: follows --joints", err=True)
     with ExitStack() as stack:
         stack.enter_context(report_interrupt(is_recording=bool(output)))
         display = stack.enter_context(show_progress())
@@ -119,6 +125,7 @@ def run(
             seed=seed,
             run=number,
             motion=motions,
+            joints=tracks,
             fidelity=fidelity,
             epoch=epoch,
             truth_rate=truth_rate,

@@ -16,7 +16,7 @@ import numpy as np
 
 from navsense import recordings
 from navsense.core import inputs
-from navsense.core.errors import RecordingError, SimulationError
+from navsense.core.errors import RecordingError, SimulationError, Where
 from navsense.core.names import NameDict, resolve_name
 from navsense.core.random_streams import check_run
 from navsense.core.readings import Current, Reading, TimeSlice, Truth, list_panels, summarize_readings
@@ -44,8 +44,8 @@ LOG = logging.getLogger(__name__)
 MotionSource = Motion | str | os.PathLike[str]
 """A motion, or the path of a motion log or of a recording (`recordings.recorded_motion`)."""
 
-JointSource = JointTracks | str | os.PathLike[str]
-"""Tracks of joints by name, or the path of a log of joint positions (`recordings.joint_log`)."""
+JointSource = JointTracks | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""Tracks of joints by name, or the paths of logs of joint positions (`recordings.joint_log`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,11 +161,20 @@ def load_motions(world: World, motion: MotionSource | Mapping[str, MotionSource]
 
 
 def load_joints(joints: JointSource | None) -> JointTracks:
-    """Return the tracks of joints by name; a log is read. Raises `SimulationError` and `MotionError`."""
+    """Return the tracks of joints by name; logs are read. Raises `SimulationError` and `MotionError`."""
     if joints is None:
         return {}
     if isinstance(joints, str | os.PathLike):
         return load_joint_log(joints)
+    if isinstance(joints, Sequence):
+        tracks: dict[str, JointTrack] = {}
+        for path in joints:
+            log = load_joint_log(path)
+            twice = next((name for name in log if name in tracks), None)
+            if twice is not None:
+                raise SimulationError("joint", twice, allowed="must be in one log", where=Where(os.fspath(path)))
+            tracks |= log
+        return tracks
     if not isinstance(joints, Mapping) or not all(isinstance(track, JointTrack) for track in joints.values()):
         allowed = "must be the path of a log of joint positions, or tracks by the name of the joint"
         remedy = "write navsense.motion.joint_positions(time, {...})"
