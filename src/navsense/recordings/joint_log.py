@@ -25,7 +25,7 @@ from navsense.motion._spline import split_rows
 from navsense.motion.joints import JointTrack, joint_positions
 from navsense.recordings import message_recordings
 from navsense.recordings.channels import MessageReader
-from navsense.recordings.columns import is_readable, read_stamp_field
+from navsense.recordings.columns import read_stamp_field
 from navsense.recordings.format import find_format_of_recording, list_suffixes
 from navsense.recordings.quantities import decode_topic
 
@@ -116,15 +116,13 @@ def _read_messages(reader: MessageReader, topic: str, file: Path) -> dict[str, J
         )
     else:
         topic = next(iter(channels))
-    if not is_readable(channels[topic]):
-        raise MotionError(f"topic {topic}: {JOINT_STATE} is defined otherwise than by ROS", where=where)
     times: dict[str, list[AnyArray]] = {}
     values: dict[str, list[FloatArray]] = {}
     for part in decode_topic(reader, topic, JOINT_STATE):
         stamp = read_stamp_field(part.rows)
         stamp = np.where(stamp == 0, part.log_time.astype(np.int64), stamp)
         for index in range(min(part.shape.lengths.get("name", 0), part.shape.lengths.get("position", 0))):
-            joint = part.shape.strings[f"name[{index}]"]
+            joint = part.shape.strings[f"name.{index}"]
             times.setdefault(joint, []).append(stamp)
             values.setdefault(joint, []).append(np.asarray(part.rows["position"][:, index], dtype=np.float64))
     if not times:

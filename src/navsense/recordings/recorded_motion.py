@@ -243,8 +243,11 @@ def _select_channel(reader: MessageReader, file: Path, query: MotionQuery, comma
     if reader.is_navsense:
         moving = [topic for topic in poses if topic.startswith(TRUTH_PREFIX) and not channels[topic].latched]
         # The truth of a link that a joint moves is not that of its model.
-        models = {topic for topic in moving if "/" not in topic.removeprefix(TRUTH_PREFIX)}
-        return channels[_select_name([topic for topic in moving if topic in models] or moving or poses, "", file)]
+        truth = message_recordings.read_stored_topics(reader).list_truth_topics()
+        world = message_recordings.parse_stored_world(reader) if truth else None
+        links = {model["canonical_link"] for model in world["models"]} if world else set()
+        models = [topic for link, topic in truth.items() if link in links and topic in moving]
+        return channels[_select_name(models or moving or poses, "", file)]
     commands = [topic for topic in channels if topic not in poses]
     if not poses:
         # The name of a recorded topic can have a namespace, or can be in that of the plug-in.
