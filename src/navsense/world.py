@@ -32,7 +32,7 @@ from navsense.core.validation import validate_types
 from navsense.environment.base import Environment
 from navsense.environment.terrain.base import Shape
 from navsense.faults.injection import Faults
-from navsense.motion.base import LogContext, Motion
+from navsense.motion.base import HasNotes, LogContext, Motion
 from navsense.sensors.base import HasWarnings, Sensor, list_signals
 
 
@@ -286,12 +286,23 @@ def _make_stationary_warning(model: Model) -> Note:
     return Note("warning", f"model {model.name}", reason, model.where, model=model.name)
 
 
+def _list_motion_notes(model: Model) -> Iterator[Note]:
+    """Yield the warnings of the motion of a model, and what was not read."""
+    if isinstance(model.motion, HasNotes):
+        name = f"model {model.name}"
+        for reason in model.motion.find_warnings():
+            yield Note("warning", name, reason, model.where, model=model.name)
+        for reason in model.motion.notes:
+            yield Note("unsupported", f"motion of {name}", reason, model.where, model=model.name)
+
+
 @dataclass(frozen=True)
 class World:
     """A valid world: every name in it resolves.
 
-    `notes` include the warnings of mounted sensors (`sensors.base.HasWarnings`), and those about models with actuators
-    and without a motion. `sources` are the absolute paths of its files; no recording overwrites them.
+    `notes` include the warnings of mounted sensors (`sensors.base.HasWarnings`) and of motions
+    (`motion.base.HasNotes`), and those about models with actuators and without a motion. `sources` are the absolute
+    paths of its files; no recording overwrites them.
 
     >>> world.sensor("compass").topic
     '/world/field/model/quadrotor/model/mast/link/board/sensor/compass/magnetometer'
@@ -349,6 +360,7 @@ class World:
         notes = [note for note in self.notes if not (note.sensor or note.model)]
         still = (model for model in self.models if not model.static and model.motion is None and model.actuators)
         notes += map(_make_stationary_warning, still)
+        notes += [note for model in self.models for note in _list_motion_notes(model)]
         notes += [note for sensor in self.sensors for note in self._list_warnings(sensor)]
         object.__setattr__(self, "notes", tuple(notes))
 

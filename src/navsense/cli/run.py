@@ -11,8 +11,10 @@ from navsense.cli.options import (
     OutputCommand,
     WorldOptions,
     add_world_options,
+    bandwidth_option,
     fidelity_option,
     motion_option,
+    parse_bandwidth_options,
     parse_motion_options,
     print_warnings,
     ros_option,
@@ -50,6 +52,7 @@ MAX_DELAY = 0.1
     help="Number of the run. Each number simulates other instruments of the same types with the same seed.",
 )
 @motion_option
+@bandwidth_option
 @fidelity_option
 @click.option(
     "--epoch", type=int, metavar="SECONDS", default=0, show_default=True, help="Unix time of the start, an integer."
@@ -84,6 +87,7 @@ def run(
     seed: int,
     number: int,
     motion: tuple[str, ...],
+    bandwidth: tuple[str, ...],
     fidelity: str | None,
     epoch: int,
     truth_rate: float,
@@ -100,14 +104,17 @@ def run(
     from navsense.description import format_log_noise
     from navsense.fault_file import describe_inactive_faults
     from navsense.messages.schemas import DEFAULT_DISTRIBUTION
+    from navsense.motion.base import HasNotes
     from navsense.runner.run import load_motions, record
     from navsense.simulation.motions import replace_motions
 
     world = world_options.load(fidelity)
-    motions = load_motions(world, parse_motion_options(motion))
+    motions = load_motions(world, parse_motion_options(motion), parse_bandwidth_options(bandwidth))
     print_warnings(replace_motions(world, motions), err=True)
     for model, model_motion in motions.items():
         click.echo(f"{model}: follows --motion{format_log_noise(model_motion)}", err=True)
+        for note in model_motion.notes if isinstance(model_motion, HasNotes) else ():
+            click.echo(f"note: {note}", err=True)
     with ExitStack() as stack:
         stack.enter_context(report_interrupt(is_recording=bool(output)))
         display = stack.enter_context(show_progress())
