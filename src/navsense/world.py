@@ -32,10 +32,10 @@ from navsense.core.validation import validate_types
 from navsense.environment.base import Environment
 from navsense.environment.terrain.base import Shape
 from navsense.faults.injection import Faults
-from navsense.motion.base import LogContext, Motion
+from navsense.motion.base import HasNotes, LogContext, Motion
 from navsense.motion.derived import attach, get_base
 from navsense.motion.joints import JointKind, JointTrack
-from navsense.motion.velocity_commands import USED_COMMANDS, Drive, VelocityCommands
+from navsense.motion.velocity_commands import Drive, VelocityCommands
 from navsense.sensors.base import HasWarnings, Sensor, list_signals
 from navsense.sensors.imu import Imu
 
@@ -375,26 +375,23 @@ def _make_stationary_warning(model: Model) -> Note:
     return Note("warning", f"model {model.name}", reason, model.where, model=model.name)
 
 
-def _list_command_warnings(model: Model, *, has_sampled_imu: bool) -> Iterator[Note]:
-    """Yield the warnings about the velocity commands of a model.
+def _list_motion_notes(model: Model, *, has_sampled_imu: bool) -> Iterator[Note]:
+    """Yield the warnings of the motion of a model, and what was not read.
 
     has_sampled_imu: an IMU on the model samples the acceleration.
     """
-    commands = None if model.motion is None else get_base(model.motion)
-    if not isinstance(commands, VelocityCommands):
-        return
-    reasons = []
-    if commands.ignored_commands and commands.drive is not None:
-        used = ", ".join(USED_COMMANDS[commands.drive.kind])
-        ignored = ", ".join(commands.ignored_commands)
-        reasons.append(f"ignores {ignored} of its velocity commands: {commands.drive.name} follows {used}")
-    linear, _ = commands.largest_jump
-    if has_sampled_imu and linear > 0.0:
-        reasons.append(
-            f"its velocity jumps by up to {linear:.3g} m/s, which a sampled accelerometer does not see; set "
-            "max_acceleration in <navsense:motion>, or <navsense:averaged> in the IMU"
+    motion = None if model.motion is None else get_base(model.motion)
+    if isinstance(motion, HasNotes):
+        name = f"model {model.name}"
+        for reason in motion.find_warnings():
+            yield Note("warning", name, reason, model.where, model=model.name)
+        for reason in motion.notes:
+            yield Note("unsupported", f"motion of {name}", reason, model.where, model=model.name)
+    if isinstance(motion, VelocityCommands) and has_sampled_imu and motion.largest_jump > 0.0:
+        reason = (
+            f"its velocity jumps by up to {motion.largest_jump:.3g} m/s, which a sampled accelerometer does not see; "
+            "set max_acceleration in <navsense:motion>, or <navsense:averaged> in the IMU"
         )
-    for reason in reasons:
         yield Note("warning", f"model {model.name}", reason, model.where, model=model.name)
 
 
@@ -402,8 +399,9 @@ def _list_command_warnings(model: Model, *, has_sampled_imu: bool) -> Iterator[N
 class World:
     """A valid world: every name in it resolves.
 
-    `notes` include the warnings of mounted sensors (`sensors.base.HasWarnings`), and those about models with actuators
-    and without a motion. `sources` are the absolute paths of its files; no recording overwrites them.
+    `notes` include the warnings of mounted sensors (`sensors.base.HasWarnings`) and of motions
+    (`motion.base.HasNotes`), and those about models with actuators and without a motion. `sources` are the absolute
+    paths of its files; no recording overwrites them.
 
     >>> world.sensor("compass").topic
     '/world/field/model/quadrotor/model/mast/link/board/sensor/compass/magnetometer'
@@ -463,7 +461,7 @@ class World:
         notes += map(_make_stationary_warning, still)
         sampled = {one.model for one in self.sensors if isinstance(one.spec, Imu) and not one.spec.averaged}
         for model in self.models:
-            notes += _list_command_warnings(model, has_sampled_imu=model.name in sampled)
+            notes += _list_motion_notes(model, has_sampled_imu=model.name in sampled)
         notes += [note for sensor in self.sensors for note in self._list_warnings(sensor)]
         object.__setattr__(self, "notes", tuple(notes))
 

@@ -154,7 +154,7 @@ def test_a_limited_drive_starts_from_rest_and_reaches_its_commands() -> None:
     np.testing.assert_allclose(block.position_w[:, 0], expected, rtol=0.0, atol=1e-12)
     np.testing.assert_allclose(block.velocity_w[:, 0], [0.0, 0.3, 0.6, 0.6, 0.3, 0.0, 0.0], rtol=0.0, atol=1e-12)
     np.testing.assert_allclose(block.acceleration_w[:, 0], [0.5, 0.5, 0.0, -1.0, -1.0, 0.0, 0.0], rtol=0.0, atol=1e-12)
-    assert motion.largest_jump == (0.0, 0.0)
+    assert motion.largest_jump == 0.0
 
 
 def test_wheels_with_limited_acceleration_turn_and_drive() -> None:

@@ -24,6 +24,11 @@ Text = Callable[..., str]
 
 HEADER = "time,vx,vy,vz,wx,wy,wz\n"
 
+ROWS = HEADER + "0,0,0,0,0,0,0\n1,0,0,0,0,0,0\n"
+POSES = "time,x,y,z,qw,qx,qy,qz\n0,0,0,0,1,0,0,0\n1,0,0,0,1,0,0,0\n"
+
+IN_MODEL = "/model/robot/cmd_vel"
+
 WHEELS = "".join(
     f'<link name="{name}"><pose>{x} {y} 0.1 0 0 0</pose></link><joint name="{name}_joint" type="revolute">'
     f"<parent>base</parent><child>{name}</child><axis><xyz>0 1 0</xyz></axis></joint>"
@@ -50,12 +55,12 @@ def read_drive(folder: Path, plugin: str) -> Drive:
 @pytest.mark.parametrize(
     ("file", "name", "kind", "topic"),
     [
-        ("gz-sim-diff-drive-system", "gz::sim::systems::DiffDrive", "differential", "/model/robot/cmd_vel"),
-        ("libignition-gazebo-diff-drive-system.so", "ignition::gazebo::systems::DiffDrive", "differential", "/model/robot/cmd_vel"),
-        ("gz-sim-ackermann-steering-system", "gz::sim::systems::AckermannSteering", "differential", "/model/robot/cmd_vel"),
-        ("gz-sim-tracked-vehicle-system", "gz::sim::systems::TrackedVehicle", "differential", "/model/robot/cmd_vel"),
-        ("gz-sim-mecanum-drive-system", "gz::sim::systems::MecanumDrive", "holonomic", "/model/robot/cmd_vel"),
-        ("gz-sim-velocity-control-system", "gz::sim::systems::VelocityControl", "free", "/model/robot/cmd_vel"),
+        ("gz-sim-diff-drive-system", "gz::sim::systems::DiffDrive", "differential", IN_MODEL),
+        ("libignition-gazebo-diff-drive-system.so", "ignition::gazebo::systems::DiffDrive", "differential", IN_MODEL),
+        ("gz-sim-ackermann-steering-system", "gz::sim::systems::AckermannSteering", "differential", IN_MODEL),
+        ("gz-sim-tracked-vehicle-system", "gz::sim::systems::TrackedVehicle", "differential", IN_MODEL),
+        ("gz-sim-mecanum-drive-system", "gz::sim::systems::MecanumDrive", "holonomic", IN_MODEL),
+        ("gz-sim-velocity-control-system", "gz::sim::systems::VelocityControl", "free", IN_MODEL),
         ("libgazebo_ros_diff_drive.so", "drive", "differential", "cmd_vel"),
         ("libgazebo_ros_skid_steer_drive.so", "drive", "differential", "cmd_vel"),
         ("libgazebo_ros_planar_move.so", "drive", "holonomic", "cmd_vel"),
@@ -251,11 +256,11 @@ def test_limits_of_the_world_file_replace_those_of_the_drive(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("attributes", "log", "message"),
     [
-        ('max_acceleration="0"', HEADER + "0,0,0,0,0,0,0\n1,0,0,0,0,0,0\n", "<navsense:motion max_acceleration>: 0; must be a finite number > 0"),
-        ('max_acceleration="1"', "time,x,y,z,qw,qx,qy,qz\n0,0,0,0,1,0,0,0\n1,0,0,0,1,0,0,0\n", "is allowed with velocity commands only"),
-        ('bandwidth="1"', HEADER + "0,0,0,0,0,0,0\n1,0,0,0,0,0,0\n", "smooths poses, not velocity commands"),
+        ('max_acceleration="0"', ROWS, "motion max_acceleration>: 0; must be a finite number > 0"),
+        ('max_acceleration="1"', POSES, "is allowed with velocity commands only"),
+        ('bandwidth="1"', ROWS, "smooths poses, not velocity commands"),
         ("", HEADER + "0,0,0,0,0,0,0\n1,0,a,0,0,0,0\n", "log.csv:3: vy: a; must be a finite number"),
-        ("", HEADER + "0,0,0,0,0,0,0\n\n0,0,0,0,0,0,0\n", "log.csv:4: time of row 1 (s): 0.0; must be after the row before"),
+        ("", HEADER + "0,0,0,0,0,0,0\n\n0,0,0,0,0,0,0\n", "log.csv:4: time of row 1 (s): 0.0; must be after"),
         ("", HEADER + "0,0,0,0,0,0,0\n", "number of velocity commands: 1; must be >= 2"),
     ],
 )  # fmt: skip

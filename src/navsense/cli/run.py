@@ -11,9 +11,11 @@ from navsense.cli.options import (
     OutputCommand,
     WorldOptions,
     add_world_options,
+    bandwidth_option,
     fidelity_option,
     joints_option,
     motion_option,
+    parse_bandwidth_options,
     parse_motion_options,
     print_warnings,
     ros_option,
@@ -51,6 +53,7 @@ MAX_DELAY = 0.1
     help="Number of the run. Each number simulates other instruments of the same types with the same seed.",
 )
 @motion_option
+@bandwidth_option
 @joints_option
 @fidelity_option
 @click.option(
@@ -86,6 +89,7 @@ def run(
     seed: int,
     number: int,
     motion: tuple[str, ...],
+    bandwidth: tuple[str, ...],
     joints: tuple[str, ...],
     fidelity: str | None,
     epoch: int,
@@ -100,18 +104,23 @@ def run(
     WORLD is an SDF, URDF or xacro file.
     """
     from navsense.core.text import format_count, format_size
-    from navsense.description import format_log_noise
+    from navsense.description import format_motion_details
     from navsense.fault_file import describe_inactive_faults
     from navsense.messages.schemas import DEFAULT_DISTRIBUTION
+    from navsense.motion.base import HasNotes
     from navsense.runner.run import load_joints, load_motions, record
     from navsense.simulation.motions import replace_joint_tracks, replace_motions
 
     world = world_options.load(fidelity)
-    motions = load_motions(world, parse_motion_options(motion))
+    motions = load_motions(world, parse_motion_options(motion), parse_bandwidth_options(bandwidth))
     tracks = load_joints(joints)
-    print_warnings(replace_joint_tracks(replace_motions(world, motions), tracks), err=True)
+    moving_world = replace_joint_tracks(replace_motions(world, motions), tracks)
+    print_warnings(moving_world, err=True)
     for model, model_motion in motions.items():
-        click.echo(f"{model}: follows --motion{format_log_noise(model_motion)}", err=True)
+        details = format_motion_details(moving_world.model(model).motion or model_motion)
+        click.echo(f"{model}: follows --motion{details}", err=True)
+        for note in model_motion.notes if isinstance(model_motion, HasNotes) else ():
+            click.echo(f"note: {note}", err=True)
     for joint in tracks:
         click.echo(f"{joint}: follows --joints", err=True)
     with ExitStack() as stack:

@@ -6,6 +6,7 @@ Symbols: world frame w, moving frame b. `rotation_wb` takes coordinates of b to 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -102,13 +103,32 @@ class LogSource:
     file: the name of the log or recording, without its folder.
     series: the topic, or the link, in a recording; "" in a log.
     bandwidth: that of the smoothing, Hz; None without.
-    notes: for the user, for example the columns that were not read. Not stored in recordings.
     """
 
     file: str
     series: str = ""
     bandwidth: float | None = None
-    notes: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class HasSource(Protocol):
+    """A motion from a file."""
+
+    source: LogSource | None
+
+
+@runtime_checkable
+class HasNotes(Protocol):
+    """A motion that informs its user, for example about noise.
+
+    notes: what was not read.
+    """
+
+    notes: tuple[str, ...]
+
+    def find_warnings(self) -> Iterator[str]:
+        """Yield the warnings, each with its remedy."""
+        ...
 
 
 def empty_arrays(count: int) -> tuple[FloatArray, ...]:

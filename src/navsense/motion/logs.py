@@ -94,7 +94,7 @@ def load_log(path: str | os.PathLike[str], context: LogContext, *, bandwidth: fl
             error.where = Where(os.fspath(path))
         raise
     if isinstance(motion, Replay | VelocityCommands):
-        return replace(motion, source=LogSource(Path(path).name, bandwidth=bandwidth, notes=log.notes))
+        return replace(motion, source=LogSource(Path(path).name, bandwidth=bandwidth), notes=log.notes)
     return motion
 
 

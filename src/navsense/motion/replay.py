@@ -18,7 +18,7 @@ sqrt(2) / 16 is the integral of u^4 / (1 + u^4)^2 over the real line, pi sqrt(2)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +37,10 @@ MIN_BANDWIDTH_SHARE = 1e-3
 """Smallest 2 pi bandwidth times spacing. Below it, rounding errors of the smoothing spline exceed micrometres."""
 
 
+NOISY_ACCELERATION = 0.1
+"""m/s^2: noise of the acceleration above which a log that is not smoothed has a warning."""
+
+
 @dataclass(frozen=True, eq=False)
 class Replay:
     """The motion of a log from its first row (t = 0) to its last row.
@@ -46,6 +50,7 @@ class Replay:
     position_noise: rms noise per axis (m), estimated from the rows. NaN for fewer than five rows.
     acceleration_noise: rms noise per axis (m/s^2) of the spline's acceleration. NaN for fewer than five rows.
     source: where the rows were read; None for arrays.
+    notes: what was not read.
 
     Motion that is too fast for the rate of the log counts as noise.
 
@@ -61,6 +66,7 @@ class Replay:
     position_noise: float
     acceleration_noise: float
     source: LogSource | None = None
+    notes: tuple[str, ...] = ()
 
     __repr__, _repr_html_ = format_spec, format_spec_html
 
@@ -68,6 +74,19 @@ class Replay:
     def end(self) -> float:
         """Time (s) of the last row."""
         return self.trajectory.end
+
+    def find_warnings(self) -> Iterator[str]:
+        """Yield a warning if the rows are not smoothed and the noise of the acceleration exceeds `NOISY_ACCELERATION`.
+
+        The warning names a bandwidth that reduces the noise to this value.
+        """
+        if self.bandwidth is None and self.acceleration_noise > NOISY_ACCELERATION:
+            noise = f"the motion log has {self.acceleration_noise:.2g} m/s^2 of noise in its acceleration"
+            bandwidth = suggest_bandwidth(self.position_noise, float(np.median(np.diff(self.trajectory.knots))))
+            options = (
+                f'--bandwidth {bandwidth:g}, <navsense:motion bandwidth="{bandwidth:g}"> or bandwidth={bandwidth:g}'
+            )
+            yield f"{noise}; smooth it with {options} (Hz)"
 
     def at(self, time: Times) -> MotionBlock:
         """Return the motion at `time` (n,) s, in any order.
@@ -229,3 +248,19 @@ def acceleration_noise(noise: float, spacing: float, bandwidth: float | None) ->
     energy = 48.0 * z2 * z2 / ((1.0 + z2) * (3.0 + z2))
     mean = float(np.mean(energy / (1.0 + kappa * energy) ** 2 * band * (1.0 + tangent * tangent) / (1.0 + z2)))
     return noise / spacing / spacing * math.sqrt(mean)
+
+
+def suggest_bandwidth(noise: float, spacing: float) -> float:
+    """Return a bandwidth (Hz) that reduces the noise of the acceleration to `NOISY_ACCELERATION`, to one digit.
+
+    Arguments as for `acceleration_noise`. The value is at most a quarter of the log's rate.
+    """
+    low, high = MIN_BANDWIDTH_SHARE / (2.0 * math.pi * spacing), 0.25 / spacing
+    for _ in range(40):
+        middle = math.sqrt(low * high)
+        if acceleration_noise(noise, spacing, middle) > NOISY_ACCELERATION:
+            high = middle
+        else:
+            low = middle
+    size = 10.0 ** math.floor(math.log10(low))
+    return math.floor(low / size) * size

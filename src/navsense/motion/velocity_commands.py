@@ -21,7 +21,7 @@ Source: Lynch and Park 2017, Modern Robotics, proposition 3.25; Blanes et al. 20
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -413,6 +413,7 @@ class VelocityCommands:
     drive: the drive that follows the commands, None for all six commands.
     is_placed: `start` and `drive` are those of a model.
     source: the file that the commands were read from.
+    notes: for the user, for example the columns that were not read.
 
     Make it with `velocity_commands`.
 
@@ -428,6 +429,7 @@ class VelocityCommands:
     drive: Drive | None = None
     is_placed: bool = False
     source: LogSource | None = None
+    notes: tuple[str, ...] = ()
     _knots: FloatArray = field(init=False, repr=False)
     _twists: FloatArray = field(init=False, repr=False)
     _slopes: FloatArray = field(init=False, repr=False)
@@ -510,20 +512,24 @@ class VelocityCommands:
         return replace(self, drive=drive, start=start, is_placed=True)
 
     @property
-    def largest_jump(self) -> tuple[float, float]:
-        """The largest jumps of velocity (m/s) and angular velocity (rad/s) at a row."""
+    def largest_jump(self) -> float:
+        """The largest jump of the velocity (m/s) at a row; 0 if limits make a ramp of each."""
         before = self._twists[:-1] + np.diff(self._knots)[:, None] * self._slopes[:-1]
-        jumps = self._twists[1:] - before
-        linear, angular = (np.sqrt((part * part).sum(axis=1)).max() for part in (jumps[:, :3], jumps[:, 3:]))
-        # Rounding errors of a ramp are no jump.
-        return float(linear) if linear > 1e-9 else 0.0, float(angular) if angular > 1e-9 else 0.0
+        jumps = (self._twists[1:] - before)[:, :3]
+        largest = float(np.sqrt((jumps * jumps).sum(axis=1)).max())
+        # The ends of a ramp differ by rounding errors.
+        return largest if largest > 1e-9 else 0.0
 
-    @property
-    def ignored_commands(self) -> tuple[str, ...]:
-        """The commands that are not zero and that the drive does not follow."""
-        used = USED_COMMANDS[self.drive.kind] if self.drive else COMMAND_COLUMNS[1:]
+    def find_warnings(self) -> Iterator[str]:
+        """Yield a warning about commands that the drive does not follow."""
+        if self.drive is None:
+            return
+        used = USED_COMMANDS[self.drive.kind]
         columns = zip(COMMAND_COLUMNS[1:], self.commands.T, strict=True)
-        return tuple(name for name, column in columns if name not in used and column.any())
+        ignored = [name for name, column in columns if name not in used and column.any()]
+        if ignored:
+            followed = ", ".join(used)
+            yield f"ignores {', '.join(ignored)} of its velocity commands: {self.drive.name} follows {followed}"
 
 
 def velocity_commands(

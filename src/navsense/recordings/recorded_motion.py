@@ -24,8 +24,10 @@ from navsense import recordings
 from navsense.core.errors import MotionError, RecordingError, Where
 from navsense.core.inputs import path_exists
 from navsense.core.names import resolve_name
+from navsense.core.text import parse_decimal
 from navsense.core.typing import FloatArray, IntArray
 from navsense.messages.base import NANOSECONDS_PER_SECOND
+from navsense.messages.cdr import read_stamps
 from navsense.motion.base import NO_CONTEXT, LogContext, LogSource, Motion
 from navsense.motion.logs import check_no_bandwidth, load_log
 from navsense.motion.replay import Replay, from_arrays
@@ -35,7 +37,7 @@ from navsense.recordings.channels import Channel, MessageReader
 from navsense.recordings.columns import is_readable
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import find_format_of_recording, get_storage_path, list_suffixes
-from navsense.recordings.quantities import POSE_TYPES, QUANTITIES, list_members, read_values
+from navsense.recordings.quantities import POSE_TYPES, QUANTITIES, decode_topic, list_members, read_values
 from navsense.recordings.topic_names import TRUTH_PREFIX, format_topic_name
 
 
@@ -46,13 +48,17 @@ class MotionQuery:
     topic: the name of a topic, or of a link (without a query, either is meant).
     link: the name of a link with true poses, or of its model.
     type: the message type of the topic.
-    frame: the frame that moves, in transforms.
+    frame: the frame that moves, in transforms and odometry.
     """
 
     topic: str = ""
     link: str = ""
     type: str = ""
     frame: str = ""
+
+
+BANDWIDTH = "bandwidth"
+"""Key of the bandwidth (Hz) in a query."""
 
 
 class TopicReader(Protocol):
@@ -81,7 +87,12 @@ def load_motion(
     text = os.fspath(path)
     if not text:
         raise MotionError("motion log", "has an empty name", remedy="name a file or a recording")
-    file, query = split_path(text)
+    file, query, query_bandwidth = split_path(text)
+    if query_bandwidth is not None:
+        if bandwidth is not None:
+            remedy = "omit one of them"
+            raise MotionError(f"bandwidth of {file}", query_bandwidth, allowed="is given twice", remedy=remedy)
+        bandwidth = query_bandwidth
     recording_format = find_format_of_recording(file)
     is_table = file.suffix.lower() == ".csv" and (file.is_file() or not get_storage_path(file).is_dir())
     if is_table or not (recording_format or file.is_dir()):
@@ -101,18 +112,20 @@ def load_motion(
         error.where = error.where or Where(str(file))
         raise
     if isinstance(motion, Replay | VelocityCommands):
-        notes = motion.source.notes if motion.source else ()
-        return replace(motion, source=LogSource(file.name, series, bandwidth, notes))
+        return replace(motion, source=LogSource(file.name, series, bandwidth))
     return motion
 
 
-def split_path(text: str) -> tuple[Path, MotionQuery]:
-    """Return the file of a motion and what to read from it. Raises `MotionError` for an invalid query."""
+def split_path(text: str) -> tuple[Path, MotionQuery, float | None]:
+    """Return the file of a motion, what to read from it, and the bandwidth (Hz) in its query, None without one.
+
+    Raises `MotionError` for an invalid query.
+    """
     if path_exists(Path(text)):
-        return Path(text), MotionQuery()
+        return Path(text), MotionQuery(), None
     file, mark, query = text.partition("?")
     if mark:
-        known = [field.name for field in fields(MotionQuery)]
+        known = [*(field.name for field in fields(MotionQuery)), BANDWIDTH]
         options: dict[str, str] = {}
         for part in query.split("&"):
             key, _, value = part.partition("=")
@@ -123,10 +136,15 @@ def split_path(text: str) -> tuple[Path, MotionQuery]:
                     f"query of {file}", query, allowed=allowed, remedy="quote the whole argument in a shell"
                 )
             options[key] = unquote(value)
-        return Path(file), MotionQuery(**options)
+        bandwidth = parse_decimal(text) if (text := options.pop(BANDWIDTH, "")) else None
+        if text and (bandwidth is None or bandwidth <= 0.0):
+            raise MotionError(f"bandwidth of {file} (Hz)", text, allowed="must be a number above 0")
+        return Path(file), MotionQuery(**options), bandwidth
     suffixes = "|".join(re.escape(suffix) for suffix in (*list_suffixes(), "/"))
     match = re.fullmatch(f"(.+?(?:{suffixes})):(.+)", text, re.IGNORECASE | re.DOTALL)
-    return (Path(match.group(1)), MotionQuery(topic=match.group(2))) if match else (Path(text), MotionQuery())
+    return (
+        (Path(match.group(1)), MotionQuery(topic=match.group(2)), None) if match else (Path(text), MotionQuery(), None)
+    )
 
 
 def _select_name(names: Sequence[str], name: str, file: Path) -> str:
@@ -180,12 +198,15 @@ def _read_messages(file: Path, query: MotionQuery, context: LogContext, bandwidt
 
 
 def _read_poses(
-    reader: MessageReader, channel: Channel, _query: MotionQuery, _context: LogContext, bandwidth: float | None
+    reader: MessageReader, channel: Channel, query: MotionQuery, _context: LogContext, bandwidth: float | None
 ) -> Replay:
     """Return the motion of a topic with one pose in each message. A message without a stamp has its log time."""
     paths = QUANTITIES[channel.type]
     members = [*list_members(paths.position or "", "xyz"), *list_members(paths.orientation or "", "wxyz")]
     topic_values = read_values(reader, channel.topic, channel.type, members)
+    if query.frame not in ("", topic_values.frame.lstrip("/")):
+        allowed = f"is {topic_values.frame}" if topic_values.frame else f"{channel.type} has no name of its frame"
+        raise MotionError(f"frame of {channel.topic}", query.frame, allowed=allowed, where=reader.where)
     time = np.where(topic_values.stamp == 0, topic_values.log_time, topic_values.stamp)
     return _make_replay(time, topic_values.values[:, :3], topic_values.values[:, 3:], bandwidth)
 
@@ -213,8 +234,49 @@ def _read_commands(
     return velocity_commands((stamps - stamps[:1]) / NANOSECONDS_PER_SECOND, twists[:, :3], twists[:, 3:])
 
 
+def _read_transforms(
+    reader: MessageReader, channel: Channel, query: MotionQuery, _context: LogContext, bandwidth: float | None
+) -> Replay:
+    """Return the motion of a frame in its parent frame, from a topic of transforms.
+
+    Raises `MotionError` if the query names no frame and several move, and if the parent of the frame changes.
+    """
+    frames: dict[tuple[str, str], list[tuple[IntArray, IntArray, FloatArray]]] = {}
+    for part in decode_topic(reader, channel.topic, channel.type):
+        is_list = channel.type in TRANSFORM_LISTS
+        paths = [f"transforms.{i}." for i in range(part.shape.lengths.get("transforms", 0))] if is_list else [""]
+        for path in paths:
+            names = [part.shape.strings[path + name].lstrip("/") for name in ("child_frame_id", "header.frame_id")]
+            members = [
+                *list_members(f"{path}transform.translation", "xyz"),
+                *list_members(f"{path}transform.rotation", "wxyz"),
+            ]
+            poses = np.stack([part.rows[member] for member in members], axis=1)
+            stamp = read_stamps(part.rows, f"{path}header.stamp")
+            rows = (part.number, np.where(stamp == 0, part.log_time, stamp), poses)
+            frames.setdefault((names[0], names[1]), []).append(rows)
+    selected = [names for names in frames if query.frame in ("", names[0])]
+    listed = ", ".join(f"{child} (in {parent})" for child, parent in frames) or "none"
+    if len(selected) != 1:
+        what = "parents of the frame" if query.frame and selected else "frame that moves"
+        value = ", ".join(parent for _, parent in selected) if query.frame and selected else query.frame or None
+        allowed = f"must be one of {listed}"
+        raise MotionError(what, value, allowed=allowed, where=reader.where, remedy="write ?topic=TOPIC&frame=FRAME")
+    parts = frames[selected[0]]
+    order = np.argsort(np.concatenate([number for number, _, _ in parts]), kind="stable")
+    time = np.concatenate([stamp for _, stamp, _ in parts])[order]
+    poses = np.concatenate([values for _, _, values in parts])[order]
+    return _make_replay(time, poses[:, :3], poses[:, 3:], bandwidth)
+
+
+TRANSFORM_LISTS = ("tf2_msgs/msg/TFMessage", "tf/msg/tfMessage")
+"""Message types with a list of transforms."""
+
+TRANSFORM = "geometry_msgs/msg/TransformStamped"
+
 TOPIC_READERS: Mapping[str, TopicReader] = {
     **dict.fromkeys(POSE_TYPES, _read_poses),
+    **dict.fromkeys((TRANSFORM, *TRANSFORM_LISTS), _read_transforms),
     **dict.fromkeys(COMMAND_TYPES, _read_commands),
 }
 """Message type of a topic that can be a motion -> what reads it."""
@@ -239,20 +301,22 @@ def _select_channel(reader: MessageReader, file: Path, query: MotionQuery, comma
         fallback = endings[0] if len(endings) == 1 else name
         topic = next((candidate for candidate in candidates if candidate in channels), fallback)
         return channels[_select_name(list(channels), topic, file)]
-    poses = [topic for topic, channel in channels.items() if channel.type not in COMMAND_TYPES]
+    names = [topic for topic, channel in channels.items() if not (channel.latched or topic.endswith("tf_static"))]
+    # One topic of poses is enough: other types count without one only.
+    poses = [topic for topic in names if channels[topic].type in POSE_TYPES]
     if reader.is_navsense:
-        moving = [topic for topic in poses if topic.startswith(TRUTH_PREFIX) and not channels[topic].latched]
+        moving = [topic for topic in names if topic.startswith(TRUTH_PREFIX)]
         # The truth of a link that a joint moves is not that of its model.
         truth = message_recordings.read_stored_topics(reader).list_truth_topics()
         world = message_recordings.parse_stored_world(reader) if truth else None
-        links = {model["canonical_link"] for model in world["models"]} if world else set()
-        models = [topic for link, topic in truth.items() if link in links and topic in moving]
-        return channels[_select_name(models or moving or poses, "", file)]
-    commands = [topic for topic in channels if topic not in poses]
-    if not poses:
-        # The name of a recorded topic can have a namespace, or can be in that of the plug-in.
-        wanted = command_topic.strip("/")
-        exact = [topic for topic in commands if topic.strip("/") == wanted]
-        endings = [topic for topic in commands if topic.endswith(f"/{wanted}")] if wanted else []
-        return channels[_select_name(exact or endings or commands, "", file)]
-    return channels[_select_name([*poses, *(commands if len(poses) > 1 else [])], "", file)]
+        roots = {model["canonical_link"] for model in world["models"]} if world else set()
+        models = [topic for link, topic in truth.items() if link in roots and topic in moving]
+        others = [topic for topic in names if channels[topic].type not in COMMAND_TYPES]
+        return channels[_select_name(models or moving or poses or others, "", file)]
+    commands = [topic for topic in names if channels[topic].type in COMMAND_TYPES]
+    wanted = command_topic.strip("/")
+    exact = [topic for topic in commands if topic.strip("/") == wanted]
+    # The recorded topic may be in a namespace, and that of the plug-in too.
+    endings = [topic for topic in commands if topic.endswith((f"/{wanted}", f"/{wanted.rpartition('/')[2]}"))]
+    selected = (exact or endings or commands) if wanted else []
+    return channels[_select_name(poses or selected or names, "", file)]

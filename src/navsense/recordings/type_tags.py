@@ -41,6 +41,7 @@ from navsense.environment.signal import Signal
 from navsense.environment.water import Water
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
+from navsense.motion.base import LogSource
 from navsense.motion.velocity_commands import CommandLimits, Drive
 from navsense.noise.specification import Noise
 from navsense.world import CurrentTopic, Joint, LayersTopic
@@ -111,6 +112,7 @@ TYPES: dict[str, StoredType] = {
     "long_term_accuracy": StoredType(
         sensors.LongTermFilter, keys={"assumed_offset": "stddev", "assumed_scale": "scale"}
     ),
+    "log_source": StoredType(LogSource),
     "magnetometer": StoredType(sensors.Magnetometer, keys={"field_per_ampere": "motor_current"}),
     "magnetic_anomaly": StoredType(Anomaly),
     "message_dialect": StoredType(sensors.MessageDialect),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
@@ -28,6 +28,8 @@ from navsense.environment.signal import Signal
 from navsense.environment.water import Water
 from navsense.faults.injection import Faults
 from navsense.messages.world_messages import FAULT
+from navsense.motion.base import HasSource, LogSource, Motion
+from navsense.motion.derived import get_base
 from navsense.motion.joints import JointTrack
 from navsense.motion.stationary import Stationary
 from navsense.motion.velocity_commands import Drive
@@ -119,12 +121,14 @@ def _to_json_or_none(value: object) -> Any:
 
 
 def _model_to_json(model: Model) -> dict[str, Any]:
-    """Return a model as JSON."""
+    """Return a model as JSON. The source of its motion is stored if it is a file."""
+    source = get_source(model.motion)
     return {
         "name": model.name,
         "pose": to_json(model.pose),
         "static": model.static,
         "moves": model.motion is not None,
+        **({} if source is None else {"motion": to_json(source)}),
         "canonical_link": model.canonical_link,
         "links": {link.name: to_json(link.pose) for link in model.links},
         "actuators": list(model.actuators),
@@ -132,6 +136,24 @@ def _model_to_json(model: Model) -> dict[str, Any]:
         "joints": [to_json(joint) for joint in model.joints],
         "moved_joints": [joint.name for joint in model.joints if joint.track is not None],
     }
+
+
+def list_motion_sources(world: World) -> list[str]:
+    """Return a text about each motion from a file, for the summary of a recording."""
+    sources = [(model.name, get_source(model.motion)) for model in world.models]
+    return [f"{name} follows {format_source(source)}" for name, source in sources if source is not None]
+
+
+def get_source(motion: Motion | None) -> LogSource | None:
+    """Return the source of a motion; None if it is not from a file."""
+    base = None if motion is None else get_base(motion)
+    return base.source if isinstance(base, HasSource) else None
+
+
+def format_source(source: LogSource) -> str:
+    """Return the source of a motion as text."""
+    series = f" {source.series}" if source.series else ""
+    return f"{source.file}{series}{'' if source.bandwidth is None else f' smoothed at {source.bandwidth!r} Hz'}"
 
 
 def _sensor_to_json(sensor: MountedSensor, topics: TopicNames) -> dict[str, Any]:
@@ -226,6 +248,26 @@ class WorldParser:
             is_on=bool(data["is_on"]),
         )
 
+    def parse_model(self, data: Mapping[str, Any]) -> Model:
+        """Return a model; a moving one has `RECORDED_MOTION`, with the source of the motion if it is stored."""
+        name, pose = str(data["name"]), _parse_pose(data["pose"])
+        links = tuple(Link(str(name), _parse_pose(pose)) for name, pose in data["links"].items())
+        source = self.parse_value(f"motion of {name}", data.get("motion"), LogSource)
+        motion = replace(RECORDED_MOTION, source=source) if data["moves"] else None
+        actuators = tuple(map(str, data["actuators"]))
+        canonical, is_static = str(data["canonical_link"]), bool(data["static"])
+        drive = self.parse_value(f"drive of {name}", data.get("drive"), Drive)
+        joints = tuple(self._parse_joints(name, data))
+        return Model(name, links, canonical, pose, is_static, motion, actuators, drive=drive, joints=joints)
+
+    def _parse_joints(self, model: str, data: Mapping[str, Any]) -> Iterator[Joint]:
+        """Yield the joints of a model; one that moves has `RECORDED_TRACK`."""
+        moved = data.get("moved_joints", ())
+        for item in data.get("joints", ()):
+            joint = self.parse_value(f"a joint of {model}", item, Joint)
+            if joint is not None:
+                yield replace(joint, track=RECORDED_TRACK if joint.name in moved else None)
+
     def parse_environment(self, data: Mapping[str, Any], sensors: Sequence[MountedSensor]) -> Environment:
         """Return the environment: place on earth, water, anomalies, and whether it has a current and signals."""
         origin = self.parse_value("origin", data.get("origin"), Origin)
@@ -279,7 +321,7 @@ def _parse_world(data: Mapping[str, Any]) -> RecordedWorld:
     """Return the world of JSON with the supported format."""
     parser = WorldParser()
     sensors = tuple(map(parser.parse_sensor, data["sensors"]))
-    models = tuple(_parse_model(parser, model) for model in data["models"])
+    models = tuple(map(parser.parse_model, data["models"]))
     stored = {str(name): parser.parse_value(f"clock {name}", value, Clock) for name, value in data["clocks"].items()}
     clocks = {name: clock for name, clock in stored.items() if clock is not None}
     topic = parser.parse_value("current", data["current"], CurrentTopic) or CurrentTopic()
@@ -290,20 +332,6 @@ def _parse_world(data: Mapping[str, Any]) -> RecordedWorld:
     world = World(str(data["name"]), models, sensors, all_clocks, environment, current_topic=topic)
     topics = topics_from_json(data["sensors"], data["topics"])
     return RecordedWorld(world, has_world_json=True, topics=topics, clocks=clocks, notes=parser.notes)
-
-
-def _parse_model(parser: WorldParser, data: Mapping[str, Any]) -> Model:
-    """Return a model; a moving one has `RECORDED_MOTION`."""
-    links = tuple(Link(str(name), _parse_pose(pose)) for name, pose in data["links"].items())
-    motion = RECORDED_MOTION if data["moves"] else None
-    actuators = tuple(map(str, data["actuators"]))
-    pose = _parse_pose(data["pose"])
-    name, canonical, is_static = str(data["name"]), str(data["canonical_link"]), bool(data["static"])
-    drive = parser.parse_value(f"drive of {name}", data.get("drive"), Drive)
-    moved = data.get("moved_joints", ())
-    parsed = (parser.parse_value(f"a joint of {name}", joint, Joint) for joint in data.get("joints", ()))
-    joints = tuple(replace(joint, track=RECORDED_TRACK if joint.name in moved else None) for joint in parsed if joint)
-    return Model(name, links, canonical, pose, is_static, motion, actuators, drive=drive, joints=joints)
 
 
 def list_notes(data: Any) -> tuple[str, ...]:

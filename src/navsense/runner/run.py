@@ -128,9 +128,19 @@ class Run(Mapping[str, Reading]):
                 writer.write(time_slice)
 
 
-def load_motions(world: World, motion: MotionSource | Mapping[str, MotionSource] | None) -> dict[str, Motion]:
-    """Return the motions by model name; motion logs are read. Raises `SimulationError` and `MotionError`."""
+def load_motions(
+    world: World,
+    motion: MotionSource | Mapping[str, MotionSource] | None,
+    bandwidth: float | Mapping[str, float] | None = None,
+) -> dict[str, Motion]:
+    """Return the motions by model name; motion logs are read. Raises `SimulationError` and `MotionError`.
+
+    bandwidth: of the smoothing of the logs, Hz; or a mapping from model names. None: no smoothing.
+    """
     if motion is None:
+        if bandwidth is not None:
+            remedy = 'in a world file: <navsense:motion file="..." bandwidth="...">'
+            raise SimulationError("bandwidth", bandwidth, allowed="needs the motion that it smooths", remedy=remedy)
         return {}
     if not isinstance(motion, Mapping):
         movable = [model.name for model in world.models if not model.static]
@@ -144,6 +154,7 @@ def load_motions(world: World, motion: MotionSource | Mapping[str, MotionSource]
         motion = {movable[0]: motion}
     motions: dict[str, Motion] = {}
     models = [model.name for model in world.models]
+    bandwidths = _resolve_bandwidths(bandwidth, motion, models)
     for given, source in motion.items():
         name = resolve_name(given, models, "motion of model", error=SimulationError)
         if name in motions:
@@ -154,10 +165,28 @@ def load_motions(world: World, motion: MotionSource | Mapping[str, MotionSource]
         if isinstance(source, str | os.PathLike):
             model = world.model(name)
             start = model.pose @ model.link(model.canonical_link).pose if model.links else model.pose
-            motions[name] = load_motion(source, make_log_context(world.environment, start, model.drive))
+            context = make_log_context(world.environment, start, model.drive)
+            motions[name] = load_motion(source, context, bandwidth=bandwidths.get(name))
+        elif name in bandwidths:
+            remedy = "smooth it where it is made, for example by ns.motion.load(..., bandwidth=...)"
+            raise SimulationError(
+                f"bandwidth of {name}", bandwidths[name], allowed="needs a motion file", remedy=remedy
+            )
         else:
             motions[name] = source
     return motions
+
+
+def _resolve_bandwidths(
+    bandwidth: float | Mapping[str, float] | None, motion: Mapping[str, MotionSource], models: Sequence[str]
+) -> dict[str, float]:
+    """Return the bandwidths (Hz) by model name. Raises `SimulationError` for a model whose motion is not given."""
+    given = [resolve_name(name, models, "motion of model", error=SimulationError) for name in motion]
+    if bandwidth is None:
+        return {}
+    if not isinstance(bandwidth, Mapping):
+        return dict.fromkeys(given, bandwidth)
+    return {resolve_name(name, given, "bandwidth of model", error=SimulationError): f for name, f in bandwidth.items()}
 
 
 def load_joints(joints: JointSource | None) -> JointTracks:
