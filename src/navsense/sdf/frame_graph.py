@@ -1,6 +1,6 @@
 """Construction of the frame graph: all names are declared first, then references are resolved.
 
-Joints keep their poses. Their parents, children, types and axes are checked.
+A file gives each joint at position 0. Parents, children, types and axes of joints are checked.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ def _check_type(context: Context, element: Element, named: str) -> None:
     if joint_type not in schema.JOINT_TYPES:
         raise invalid_choice(element, joint_type or None, sorted(schema.JOINT_TYPES), attribute="type")
     if joint_type != "fixed":
-        reason = "keeps its position 0, unless a log of joint positions moves it"
+        reason = "joints keep position 0, or follow a log of positions"
         context.add_note("unsupported", f'{named} type="{joint_type}">', reason, element.where)
 
 
