@@ -144,8 +144,10 @@ TEXTS: dict[str, str] = {
         navsense:motion | element | none | motion of the canonical link
     """,
     "navsense:motion": """
-        @file | path | | motion log or recording
+        @file | path | | motion log, velocity commands or recording
         @bandwidth | number > 0 | none | Hz; smooths a log
+        @max_acceleration | number > 0 | of the drive | m/s^2; limits velocity commands
+        @max_angular_acceleration | number > 0 | of the drive | rad/s^2; limits velocity commands
         @loop | flag | false | the last waypoint equals the first
         @degrees | flag | false | unit of the angles of all waypoints
         navsense:waypoint | `x y z roll pitch yaw` | | two or more; m, rad
@@ -165,11 +167,11 @@ TEXTS: dict[str, str] = {
     """,
     "joint": f"""
         {NAME}
-        @type | joint type of SDF | required | joints keep their poses
+        @type | joint type of SDF | required | position 0, or a log of positions
         parent | text | required | link, frame or `world`
         child | text | required | link or frame
         {POSE}
-        axis | element | | checked, without effect
+        axis | element | | axis of a joint that a log moves
         axis2 | element | | checked, without effect
     """,
     "axis, axis2": "xyz | three numbers | 0 0 1 | unit vector",

@@ -35,8 +35,10 @@ from navsense.environment.magnetic import Anomaly, Dipole, WorldMagneticModel
 from navsense.environment.water import Water
 from navsense.messages.kalibr import format_kalibr
 from navsense.motion.base import Motion
+from navsense.motion.derived import get_base
 from navsense.motion.replay import Replay
 from navsense.motion.stationary import Stationary
+from navsense.motion.velocity_commands import USED_COMMANDS, VelocityCommands
 from navsense.noise.specification import Noise
 from navsense.sensors import Imu
 from navsense.sensors.base import HasIndirectNoise, describe_spec
@@ -70,11 +72,23 @@ def format_motion(model: Model, *, is_given: bool) -> str:
     if model.static:
         return "static"
     if model.motion is not None and is_given:
-        return f"follows --motion{format_log_noise(model.motion)}"
+        return f"follows --motion{format_motion_details(model.motion)}"
     if model.motion is None or isinstance(model.motion, Stationary):
         return "stationary (no navsense:motion; use --motion)"
     end = "without end" if math.isinf(model.motion.end) else f"until {model.motion.end:g} s"
-    return f"follows navsense:motion {end}{format_log_noise(model.motion)}"
+    return f"follows navsense:motion {end}{format_motion_details(model.motion)}"
+
+
+def format_motion_details(motion: Motion) -> str:
+    """Return the noise of a motion log, or the number of velocity commands and their drive; "" for another motion."""
+    commands = get_base(motion)
+    if not isinstance(commands, VelocityCommands):
+        return format_log_noise(motion)
+    count = format_count(commands.time.size, "velocity command")
+    if commands.drive is None:
+        return f" ({count})"
+    *others, last = USED_COMMANDS[commands.drive.kind]
+    return f" ({count}: {', '.join(others)} and {last}, {commands.drive.name})"
 
 
 def format_log_noise(motion: Motion) -> str:

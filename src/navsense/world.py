@@ -32,8 +32,12 @@ from navsense.core.validation import validate_types
 from navsense.environment.base import Environment
 from navsense.environment.terrain.base import Shape
 from navsense.faults.injection import Faults
-from navsense.motion.base import Motion
+from navsense.motion.base import HasNotes, LogContext, Motion
+from navsense.motion.derived import attach, get_base
+from navsense.motion.joints import JointKind, JointTrack
+from navsense.motion.velocity_commands import Drive, VelocityCommands
 from navsense.sensors.base import HasWarnings, Sensor, list_signals
+from navsense.sensors.imu import Imu
 
 
 class HasName(Protocol):
@@ -75,6 +79,43 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Joint:
+    """A joint between two links of a model.
+
+    name, parent, child: full names; of links where the joint is between other frames that are fixed to them.
+    type: as in SDF, such as "revolute".
+    pose: of the frame of the joint in the frame of its top-level model, at position 0.
+    axis: unit vector in the frame of the joint.
+    track: position over time; None for a joint that keeps its position 0. A joint of type "revolute", "continuous" or
+        "prismatic" can have one.
+
+    >>> ns.world.Joint("robot::elbow", "robot::base", "robot::arm", "revolute").axis
+    (0.0, 0.0, 1.0)
+    """
+
+    name: str
+    parent: str
+    child: str
+    type: str
+    pose: Pose = Pose()
+    axis: Vector = (0.0, 0.0, 1.0)
+    track: JointTrack | None = field(default=None, compare=False)
+
+    __repr__ = format_spec
+
+    def __post_init__(self) -> None:
+        """Reject fields of a wrong type, and a track of a joint that has no position."""
+        validate_types(self, f"of joint {self.name}", skip=("track",))
+        if self.track is not None and self.type not in JOINT_KINDS:
+            allowed = f"must be of type {', '.join(JOINT_KINDS)} to be moved"
+            raise SimulationError(f"type of joint {self.name}", self.type, allowed=allowed)
+
+
+JOINT_KINDS: Mapping[str, JointKind] = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
+"""Types of joints that a log of positions can move."""
+
+
+@dataclass(frozen=True)
 class Solid:
     """A surface that rays can hit: full name, full name of its link, and `pose` in the frame of the link."""
 
@@ -93,11 +134,14 @@ class Solid:
 
 @dataclass(frozen=True)
 class Model:
-    """A top-level model, which is one rigid body. Its links include those of nested models.
+    """A top-level model: one rigid body, except for joints with a track. Its links include those of nested models.
 
     `pose` is the initial pose of the model frame in the world. `canonical_link` is the full name of the link that
     `motion` moves; a model without a motion is stationary. `actuators` are the parts that could move the model: drive
-    plug-ins, thrusters, actuated joints. `where` is its declaration.
+    plug-ins, thrusters, actuated joints. `drive` is how the model follows velocity commands. `joints` are
+    those between its links. `where` is its declaration.
+
+    Velocity commands as the motion start at `pose` and move the frame of the drive, or the canonical link without one.
 
     >>> world.model("quadrotor").canonical_link
     'quadrotor::base_link'
@@ -111,22 +155,64 @@ class Model:
     motion: Motion | None = None
     actuators: tuple[str, ...] = ()
     where: Where | None = field(default=None, compare=False)
+    drive: Drive | None = None
+    joints: tuple[Joint, ...] = ()
 
     def __post_init__(self) -> None:
-        """Reject fields of a wrong type."""
+        """Reject fields of a wrong type, and give velocity commands their start and drive."""
         validate_types(self, f"of model {self.name}", skip=("motion",))
+        if isinstance(self.motion, VelocityCommands) and self.links and not self.motion.is_placed:
+            object.__setattr__(self, "motion", self._place_commands(self.motion))
+
+    def _place_commands(self, commands: VelocityCommands) -> Motion:
+        """Return the motion of the canonical link that follows velocity commands."""
+        root = self.link(self.canonical_link).pose
+        pose = self.pose if commands.start is None else commands.start @ root.inverse()
+        frame = root if self.drive is None else self.drive.pose
+        return attach(commands.place(self.drive, pose @ frame), frame.inverse() @ root)
+
+    @cached_property
+    def joint_paths(self) -> Mapping[str, tuple[tuple[Joint, float], ...]]:
+        """The joints that move each link relative to the canonical link, in order.
+
+        The number is 1.0 on the way from parent to child, else -1.0. Links that no joint moves are not in the mapping.
+        """
+        neighbors: dict[str, list[tuple[str, Joint, float]]] = {link.name: [] for link in self.links}
+        for joint in self.joints:
+            if joint.parent in neighbors and joint.child in neighbors:
+                neighbors[joint.parent].append((joint.child, joint, 1.0))
+                neighbors[joint.child].append((joint.parent, joint, -1.0))
+        children = {joint.child for joint in self.joints}
+        roots = sorted(neighbors, key=lambda name: (name != self.canonical_link, name in children))
+        paths: dict[str, tuple[tuple[Joint, float], ...]] = {}
+        for root in roots:
+            queue = [] if root in paths else [root]
+            paths.setdefault(root, ())
+            for name in queue:
+                for other, joint, sign in neighbors[name]:
+                    if other not in paths:
+                        step = () if joint.track is None else ((joint, sign),)
+                        paths[other] = (*paths[name], *step)
+                        queue.append(other)
+        return {name: path for name, path in paths.items() if path}
 
     __repr__, _repr_html_ = format_title, format_summary_html
 
     def summarize(self) -> Summary:
         """Return title and table for `repr` and notebooks."""
-        kind = "static" if self.static else "no motion" if self.motion is None else type(self.motion).__name__
+        kind = "static" if self.static else "no motion" if self.motion is None else type(get_base(self.motion)).__name__
         title = f"{self.name}: {format_count(len(self.links), 'link')}, {kind}"
         return Summary("Model", title, ("link", "pose in the model"), [(one.name, one.pose) for one in self.links])
 
     def link(self, name: str) -> Link:
         """Return a link by any unambiguous ending of its name. Raises `UnknownNameError`."""
         return find_by_name(self.links, name, "link")
+
+
+def make_log_context(environment: Environment, start: Pose, drive: Drive | None = None) -> LogContext:
+    """Return what the motion log of a model needs of its world; `start` is the pose of its canonical link."""
+    surface = environment.water.surface if environment.water else 0.0
+    return LogContext(environment.origin, surface, start, drive.topic if drive else "")
 
 
 class Units(Mapping[str, str]):
@@ -276,20 +362,49 @@ def _find_initial_pose(model: Model) -> Pose:
     return model.pose
 
 
+def _is_left_alone(model: Model) -> bool:
+    """Return True for a model that has actuators, and neither a motion nor a joint that moves."""
+    return not model.static and model.motion is None and bool(model.actuators) and not model.joint_paths
+
+
 def _make_stationary_warning(model: Model) -> Note:
     """Return the warning about a model with actuators and without a motion."""
     first, more = model.actuators[0], len(model.actuators) - 1
     actuators = f"{first} and {more} more" if more else first
-    reason = f"stationary, although it has {actuators}; set --motion or <navsense:motion>"
+    remedy = "set --motion or <navsense:motion>"
+    if model.drive is not None:
+        remedy = f"give a log of its velocity commands (topic {model.drive.topic}) as --motion or <navsense:motion>"
+    reason = f"stationary, although it has {actuators}; {remedy}"
     return Note("warning", f"model {model.name}", reason, model.where, model=model.name)
+
+
+def _list_motion_notes(model: Model, *, has_sampled_imu: bool) -> Iterator[Note]:
+    """Yield the warnings of the motion of a model, and what was not read.
+
+    has_sampled_imu: an IMU on the model samples the acceleration.
+    """
+    motion = None if model.motion is None else get_base(model.motion)
+    if isinstance(motion, HasNotes):
+        name = f"model {model.name}"
+        for reason in motion.find_warnings():
+            yield Note("warning", name, reason, model.where, model=model.name)
+        for reason in motion.notes:
+            yield Note("unsupported", f"motion of {name}", reason, model.where, model=model.name)
+    if isinstance(motion, VelocityCommands) and has_sampled_imu and motion.largest_jump > 0.0:
+        reason = (
+            f"its velocity jumps by up to {motion.largest_jump:.3g} m/s, which a sampled accelerometer does not see; "
+            "set max_acceleration in <navsense:motion>, or <navsense:averaged> in the IMU"
+        )
+        yield Note("warning", f"model {model.name}", reason, model.where, model=model.name)
 
 
 @dataclass(frozen=True)
 class World:
     """A valid world: every name in it resolves.
 
-    `notes` include the warnings of mounted sensors (`sensors.base.HasWarnings`), and those about models with actuators
-    and without a motion. `sources` are the absolute paths of its files; no recording overwrites them.
+    `notes` include the warnings of mounted sensors (`sensors.base.HasWarnings`) and of motions
+    (`motion.base.HasNotes`), and those about models with actuators and without a motion. `sources` are the absolute
+    paths of its files; no recording overwrites them.
 
     >>> world.sensor("compass").topic
     '/world/field/model/quadrotor/model/mast/link/board/sensor/compass/magnetometer'
@@ -345,8 +460,11 @@ class World:
             allowed = f"must be from {1.0 / MAX_RATE:g} to {1.0 / MIN_RATE:g} s"
             raise SimulationError("max_step_size", self.max_step_size, allowed=allowed)
         notes = [note for note in self.notes if not (note.sensor or note.model)]
-        still = (model for model in self.models if not model.static and model.motion is None and model.actuators)
+        still = (model for model in self.models if _is_left_alone(model))
         notes += map(_make_stationary_warning, still)
+        sampled = {one.model for one in self.sensors if isinstance(one.spec, Imu) and not one.spec.averaged}
+        for model in self.models:
+            notes += _list_motion_notes(model, has_sampled_imu=model.name in sampled)
         notes += [note for sensor in self.sensors for note in self._list_warnings(sensor)]
         object.__setattr__(self, "notes", tuple(notes))
 

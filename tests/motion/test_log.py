@@ -100,11 +100,10 @@ GOOD_TUM = "0 0 0 0 0 0 0 1\n1 0 0 0 0 0 0 1\n"
 @pytest.mark.parametrize(
     ("name", "text", "line", "message"),
     [
-        ("a.csv", "", 1, "header of the log: ; must be time,x,y,z,qw,qx,qy,qz"),
-        ("a.csv", GOOD, 1, "header of the log: 0,0,0,0,1,0,0,0; must be time,x,y,z,qw,qx,qy,qz; a TUM log"),
-        ("a.csv", "\nt,x,y,z,qw,qx,qy,qz\n" + GOOD, 2, "header of the log"),
-        ("a.csv", "time,x,y,z,qx,qy,qz,qw\n" + GOOD, 1, "header of the log"),
-        ("a.csv", HEADER.strip() + ",speed\n" + GOOD, 1, "header of the log"),
+        ("a.csv", "", 1, "header of the log: ; must have the columns time,x,y,z,qw,qx,qy,qz or time,x,y,z,roll"),
+        ("a.csv", GOOD, 1, "header of the log: 0,0,0,0,1,0,0,0; must have the columns .*; a TUM log is a .tum or .txt"),
+        ("a.csv", "\ntime,x,y,z,qw,qx,qy,q\n" + GOOD, 2, "header of the log without qz: .* must have time,x,y,z,qw,qx"),
+        ("a.csv", HEADER.strip() + ",speed\n" + GOOD, 2, "number of columns: 8; must be 9, as in the header"),
         ("a.csv", HEADER, 0, "log without rows; must hold rows of time,x,y,z,qw,qx,qy,qz"),
         ("a.tum", "# nothing\n", 0, "log without rows; must hold rows of t x y z qx qy qz qw"),
         ("a.dat", "", 0, "log without rows"),

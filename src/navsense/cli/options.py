@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from navsense.core.errors import SdfError, SimulationError, Where
+from navsense.core.text import parse_decimal
 
 if TYPE_CHECKING:
     from navsense.world import World
@@ -100,7 +101,25 @@ motion_option = click.option(
     "--motion",
     multiple=True,
     metavar="FILE|MODEL=FILE",
-    help="Motion of a model: a motion log or a recording. MODEL is required if several models can move. Repeatable.",
+    help="Motion of a model: a motion log or a recording, as bag.mcap?topic=/odom. MODEL is required if several models "
+    "can move. Repeatable.",
+)
+
+
+bandwidth_option = click.option(
+    "--bandwidth",
+    multiple=True,
+    metavar="HZ|MODEL=HZ",
+    help="Smooth the motion logs of --motion, or that of MODEL: the amplitude is halved at HZ. Default: not smoothed. "
+    "Repeatable.",
+)
+
+
+joints_option = click.option(
+    "--joints",
+    multiple=True,
+    metavar="FILE",
+    help="Log of joint positions: CSV with the columns time,JOINT,..., or a recorded JointState topic. Repeatable.",
 )
 
 
@@ -203,7 +222,7 @@ def parse_motion_options(texts: tuple[str, ...]) -> str | dict[str, str] | None:
     """Return the value of `--motion`: one file, or a file for each model (MODEL=FILE)."""
     if not texts:
         return None
-    if len(texts) == 1 and "=" not in texts[0]:
+    if len(texts) == 1 and "=" not in texts[0].partition("?")[0]:
         return texts[0]
     paths: dict[str, str] = {}
     for text in texts:
@@ -214,6 +233,21 @@ def parse_motion_options(texts: tuple[str, ...]) -> str | dict[str, str] | None:
             raise SimulationError("--motion", text, allowed=f"must set the motion of {model} once")
         paths[model] = path
     return paths
+
+
+def parse_bandwidth_options(texts: tuple[str, ...]) -> float | dict[str, float] | None:
+    """Return the value of `--bandwidth`: one number (Hz), or one for each model (MODEL=HZ)."""
+    bandwidths: dict[str, float] = {}
+    for text in texts:
+        model, separator, number = text.rpartition("=")
+        value = parse_decimal(number)
+        if value is None or not value > 0.0 or (separator and not model) or (not separator and len(texts) > 1):
+            allowed = "must be a frequency above 0, or MODEL=FREQUENCY for each model"
+            raise SimulationError("--bandwidth (Hz)", text, allowed=allowed)
+        if model in bandwidths:
+            raise SimulationError("--bandwidth", text, allowed=f"must set the bandwidth of {model} once")
+        bandwidths[model] = value
+    return bandwidths.get("") if "" in bandwidths else bandwidths or None
 
 
 def print_warnings(world: World, *, err: bool) -> None:

@@ -11,8 +11,11 @@ from navsense.cli.options import (
     OutputCommand,
     WorldOptions,
     add_world_options,
+    bandwidth_option,
     fidelity_option,
+    joints_option,
     motion_option,
+    parse_bandwidth_options,
     parse_motion_options,
     print_warnings,
     ros_option,
@@ -50,6 +53,8 @@ MAX_DELAY = 0.1
     help="Number of the run. Each number simulates other instruments of the same types with the same seed.",
 )
 @motion_option
+@bandwidth_option
+@joints_option
 @fidelity_option
 @click.option(
     "--epoch", type=int, metavar="SECONDS", default=0, show_default=True, help="Unix time of the start, an integer."
@@ -84,6 +89,8 @@ def run(
     seed: int,
     number: int,
     motion: tuple[str, ...],
+    bandwidth: tuple[str, ...],
+    joints: tuple[str, ...],
     fidelity: str | None,
     epoch: int,
     truth_rate: float,
@@ -97,17 +104,25 @@ def run(
     WORLD is an SDF, URDF or xacro file.
     """
     from navsense.core.text import format_count, format_size
-    from navsense.description import format_log_noise
+    from navsense.description import format_motion_details
     from navsense.fault_file import describe_inactive_faults
     from navsense.messages.schemas import DEFAULT_DISTRIBUTION
-    from navsense.runner.run import load_motions, record
-    from navsense.simulation.motions import replace_motions
+    from navsense.motion.base import HasNotes
+    from navsense.runner.run import load_joints, load_motions, record
+    from navsense.simulation.motions import replace_joint_tracks, replace_motions
 
     world = world_options.load(fidelity)
-    motions = load_motions(world, parse_motion_options(motion))
-    print_warnings(replace_motions(world, motions), err=True)
+    motions = load_motions(world, parse_motion_options(motion), parse_bandwidth_options(bandwidth))
+    tracks = load_joints(joints)
+    moving_world = replace_joint_tracks(replace_motions(world, motions), tracks)
+    print_warnings(moving_world, err=True)
     for model, model_motion in motions.items():
-        click.echo(f"{model}: follows --motion{format_log_noise(model_motion)}", err=True)
+        details = format_motion_details(moving_world.model(model).motion or model_motion)
+        click.echo(f"{model}: follows --motion{details}", err=True)
+        for note in model_motion.notes if isinstance(model_motion, HasNotes) else ():
+            click.echo(f"note: {note}", err=True)
+    for joint in tracks:
+        click.echo(f"{joint}: follows --joints", err=True)
     with ExitStack() as stack:
         stack.enter_context(report_interrupt(is_recording=bool(output)))
         display = stack.enter_context(show_progress())
@@ -119,6 +134,7 @@ def run(
             seed=seed,
             run=number,
             motion=motions,
+            joints=tracks,
             fidelity=fidelity,
             epoch=epoch,
             truth_rate=truth_rate,

@@ -11,8 +11,10 @@ from navsense.cli.options import (
     CheckedCommand,
     WorldOptions,
     add_world_options,
+    bandwidth_option,
     fidelity_option,
     motion_option,
+    parse_bandwidth_options,
     parse_motion_options,
     print_warnings,
     verbose_option,
@@ -60,6 +62,7 @@ def check(world_options: WorldOptions) -> None:
     "--picture", metavar="OUT", help="Draw the terrain, the tracks and the current to OUT (.png, .svg or .pdf)."
 )
 @motion_option
+@bandwidth_option
 @fidelity_option
 @click.option(
     "--duration",
@@ -74,6 +77,7 @@ def describe(
     name: str | None,
     picture: str | None,
     motion: tuple[str, ...],
+    bandwidth: tuple[str, ...],
     fidelity: str | None,
     duration: float | None,
     verbose: bool,
@@ -94,7 +98,7 @@ def describe(
     elif duration is not None:
         raise SimulationError("--duration", duration, allowed="requires --picture")
     world = world_options.load(fidelity)
-    motions = load_motions(world, parse_motion_options(motion))
+    motions = load_motions(world, parse_motion_options(motion), parse_bandwidth_options(bandwidth))
     with show_progress():
         lines = list(describe(world, motions, topics=verbose))
     for line in lines:

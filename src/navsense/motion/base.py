@@ -6,12 +6,14 @@ Symbols: world frame w, moving frame b. `rotation_wb` takes coordinates of b to 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from navsense.core.errors import MotionError
+from navsense.core.geodesy import Origin
 from navsense.core.kernels import kernel
 from navsense.core.pose import Pose
 from navsense.core.typing import AnyArray, FloatArray, Quaternions, Times, Vectors
@@ -74,6 +76,61 @@ class MotionBlock:
         )
 
 
+@dataclass(frozen=True)
+class LogContext:
+    """What a log can need of its world.
+
+    origin: the place of the world on earth; None without one.
+    surface: height (m) of the water surface in the world.
+    start: pose of the canonical link in the world at the start.
+    command_topic: topic of the velocity commands of the model; "" if it has no drive.
+    """
+
+    origin: Origin | None = None
+    surface: float = 0.0
+    start: Pose = Pose()
+    command_topic: str = ""
+
+
+NO_CONTEXT = LogContext()
+"""The context of a log without a world."""
+
+
+@dataclass(frozen=True)
+class LogSource:
+    """Where a motion was read.
+
+    file: the name of the log or recording, without its folder.
+    series: the topic, or the link, in a recording; "" in a log.
+    bandwidth: that of the smoothing, Hz; None without.
+    """
+
+    file: str
+    series: str = ""
+    bandwidth: float | None = None
+
+
+@runtime_checkable
+class HasSource(Protocol):
+    """A motion from a file."""
+
+    source: LogSource | None
+
+
+@runtime_checkable
+class HasNotes(Protocol):
+    """A motion that informs its user, for example about noise.
+
+    notes: what was not read.
+    """
+
+    notes: tuple[str, ...]
+
+    def find_warnings(self) -> Iterator[str]:
+        """Yield the warnings, each with its remedy."""
+        ...
+
+
 def empty_arrays(count: int) -> tuple[FloatArray, ...]:
     """Return six empty arrays for a block of `count` rows."""
     vectors, quaternions = (count, 3), (count, 4)
@@ -134,6 +191,11 @@ def check_instants(time: Times, end: float) -> Times:
         remedy = "shorten the run or give a longer motion" if array[row] > end else ""
         raise MotionError(f"instant {row} (s)", float(array[row]), allowed=allowed, remedy=remedy)
     return array
+
+
+def find_first_true(flags: AnyArray) -> int:
+    """Return the index of the first true flag, or -1."""
+    return int(np.argmax(flags)) if bool(flags.any()) else -1
 
 
 def pose_row(pose: Pose) -> FloatArray:

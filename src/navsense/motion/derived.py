@@ -21,9 +21,11 @@ from navsense.core.rotation import cross, multiply, rotate
 from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Quaternions, Times, Vectors
 from navsense.motion.base import Motion, MotionBlock, empty_arrays, pose_row
+from navsense.motion.joints import JointMotion
 from navsense.motion.replay import Replay
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import Trajectory
+from navsense.motion.velocity_commands import VelocityCommands
 
 
 @kernel
@@ -166,8 +168,13 @@ class CachedMotion:
         return block
 
 
+def get_base(motion: Motion) -> Motion:
+    """Return the motion that a frame is attached to; the motion itself if it is not attached."""
+    return motion.base if isinstance(motion, AttachedMotion) else motion
+
+
 def is_known_ahead(motion: Motion) -> bool:
     """Return true if the motion can be queried at any time in advance; false for a motion of the caller."""
-    if isinstance(motion, AttachedMotion):
+    if isinstance(motion, AttachedMotion | JointMotion):
         return is_known_ahead(motion.base)
-    return isinstance(motion, Stationary | Trajectory | Replay)
+    return isinstance(motion, Stationary | Trajectory | Replay | VelocityCommands)

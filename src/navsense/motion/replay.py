@@ -18,34 +18,27 @@ sqrt(2) / 16 is the integral of u^4 / (1 + u^4)^2 over the real line, pi sqrt(2)
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
 
 import numpy as np
 
-from navsense.core import inputs
 from navsense.core.errors import MotionError, Where
 from navsense.core.summaries import format_spec, format_spec_html
-from navsense.core.text import parse_decimal
 from navsense.core.typing import AnyArray, FloatArray, Quaternions, Times, Vectors
 from navsense.motion._spline import interpolate, make_continuous, smooth, split_rows
-from navsense.motion.base import MotionBlock
+from navsense.motion.base import LogSource, MotionBlock, find_first_true
 from navsense.motion.trajectory import Trajectory, trajectory_from_spline
 
-LOG_COLUMNS = ("time", "x", "y", "z", "qw", "qx", "qy", "qz")
-"""Columns of a CSV log: s, m, unit quaternion."""
-
-TUM_COLUMNS = ("t", "x", "y", "z", "qx", "qy", "qz", "qw")
-TUM_ORDER = (0, 1, 2, 3, 7, 4, 5, 6)
-"""Columns of a TUM row in the order of `LOG_COLUMNS`."""
-
-_FILE_KIND = inputs.FileKind("log", MotionError, "must be a CSV or TUM file in UTF-8")
+ROW_COLUMNS = ("time", "x", "y", "z", "qw", "qx", "qy", "qz")
+"""Names of the numbers of a row in errors."""
 
 MIN_BANDWIDTH_SHARE = 1e-3
 """Smallest 2 pi bandwidth times spacing. Below it, rounding errors of the smoothing spline exceed micrometres."""
+
+
+NOISY_ACCELERATION = 0.1
+"""m/s^2: noise of the acceleration above which a log that is not smoothed has a warning."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +49,8 @@ class Replay:
     bandwidth: frequency (Hz) at which smoothing halves the amplitude, None for the interpolating spline.
     position_noise: rms noise per axis (m), estimated from the rows. NaN for fewer than five rows.
     acceleration_noise: rms noise per axis (m/s^2) of the spline's acceleration. NaN for fewer than five rows.
+    source: where the rows were read; None for arrays.
+    notes: what was not read.
 
     Motion that is too fast for the rate of the log counts as noise.
 
@@ -70,6 +65,8 @@ class Replay:
     bandwidth: float | None
     position_noise: float
     acceleration_noise: float
+    source: LogSource | None = None
+    notes: tuple[str, ...] = ()
 
     __repr__, _repr_html_ = format_spec, format_spec_html
 
@@ -78,36 +75,25 @@ class Replay:
         """Time (s) of the last row."""
         return self.trajectory.end
 
+    def find_warnings(self) -> Iterator[str]:
+        """Yield a warning if the rows are not smoothed and the noise of the acceleration exceeds `NOISY_ACCELERATION`.
+
+        The warning names a bandwidth that reduces the noise to this value.
+        """
+        if self.bandwidth is None and self.acceleration_noise > NOISY_ACCELERATION:
+            noise = f"the motion log has {self.acceleration_noise:.2g} m/s^2 of noise in its acceleration"
+            bandwidth = suggest_bandwidth(self.position_noise, float(np.median(np.diff(self.trajectory.knots))))
+            options = (
+                f'--bandwidth {bandwidth:g}, <navsense:motion bandwidth="{bandwidth:g}"> or bandwidth={bandwidth:g}'
+            )
+            yield f"{noise}; smooth it with {options} (Hz)"
+
     def at(self, time: Times) -> MotionBlock:
         """Return the motion at `time` (n,) s, in any order.
 
         Raises `MotionError` for a time that is below 0, after `end` or not finite.
         """
         return self.trajectory.at(time)
-
-
-def load(path: str | os.PathLike[str], *, bandwidth: float | None = None) -> Replay:
-    """Read a motion log and return its motion.
-
-    CSV has the header ``time,x,y,z,qw,qx,qy,qz`` (s, m, world frame, of the model's canonical link) and no comments.
-    TUM has rows ``t x y z qx qy qz qw`` and `#` comments. The suffix .csv, .tum or .txt decides, otherwise the first
-    row. The first row is at t = 0. `bandwidth` is that of `from_arrays`.
-
-    Raises `MotionError` with file and line for an unreadable file and for invalid rows.
-
-    >>> rows = [[0, 0, 0, 5, 1, 0, 0, 0], [1, 1, 0, 5, 1, 0, 0, 0], [2, 2, 0, 5, 1, 0, 0, 0]]
-    >>> np.savetxt("track.csv", rows, delimiter=",", header="time,x,y,z,qw,qx,qy,qz", comments="")
-    >>> log = ns.motion.load("track.csv")
-    >>> replayed = ns.simulate(world, motion={"quadrotor": log}, seed=7)  # ends with the log
-    >>> replayed["imu"].time.size
-    2000
-    """
-    try:
-        return _build_replay(*_read_columns(path), bandwidth)
-    except MotionError as error:
-        if error.where is None:
-            error.where = Where(os.fspath(path))
-        raise
 
 
 def from_arrays(time: Times, position: Vectors, rotation: Quaternions, *, bandwidth: float | None = None) -> Replay:
@@ -134,88 +120,10 @@ def from_arrays(time: Times, position: Vectors, rotation: Quaternions, *, bandwi
     count = arrays[0].size
     if shapes != ((count,), (count, 3), (count, 4)):
         raise MotionError("shapes of time, position and rotation", shapes, allowed="must be (n,), (n, 3) and (n, 4)")
-    return _build_replay(*_stack_rows(arrays[0], arrays[1], arrays[2], lambda _: None), bandwidth)
+    return build_replay(*stack_rows(arrays[0], arrays[1], arrays[2], lambda _: None), bandwidth)
 
 
-def _read_columns(path: str | os.PathLike[str]) -> tuple[Times, FloatArray]:
-    """Return times and values of a log file. The parsed table is freed on return."""
-    table, find_line = _read_log(os.fspath(path))
-    return _stack_rows(table[:, 0], table[:, 1:4], table[:, 4:], find_line)
-
-
-def _read_log(name: str) -> tuple[FloatArray, Callable[[int], Where]]:
-    """Return the rows (n, 8) of a log in the order of `LOG_COLUMNS`, and a function that finds the line of a row.
-
-    The suffix .csv, .tum or .txt decides on the format; otherwise a comma in the first row means CSV. NumPy parses the
-    rows in blocks. If it fails, the rows are parsed one by one to find the first invalid line. Raises `MotionError`.
-    """
-    suffix = Path(name).suffix.lower()
-    is_csv = suffix == ".csv"
-    if suffix not in (".csv", ".tum", ".txt"):
-        is_csv = "," in next((line for _, line in _list_rows(name, is_csv=False)), "")
-    start, count = _scan_log(name, is_csv)
-
-    def list_numbers() -> Iterator[tuple[int, str]]:
-        return ((number, line) for number, line in _list_rows(name, is_csv) if number >= start)
-
-    def find_line(row: int) -> Where:
-        return Where(name, next(islice(list_numbers(), row, None))[0])
-
-    values = np.empty((count, len(LOG_COLUMNS)))
-    lines = (line for _, line in list_numbers())
-    for part in split_rows(count):
-        try:
-            text = islice(lines, part.stop - part.start)
-            block = np.loadtxt(text, delimiter="," if is_csv else None, comments=None, ndmin=2)
-            values[part] = block if is_csv else block[:, TUM_ORDER]
-        except (ValueError, IndexError) as error:
-            _raise_first_error(name, list_numbers(), is_csv)
-            raise MotionError("log", str(error), where=Where(name), allowed=_allowed_rows(is_csv)) from error
-        if block.shape[1] != len(LOG_COLUMNS):
-            _raise_first_error(name, list_numbers(), is_csv)
-    return values, find_line
-
-
-def _list_rows(name: str, is_csv: bool) -> Iterator[tuple[int, str]]:
-    """Yield the line number and text of each row that is not blank and, in TUM, not a comment."""
-    for number, line in enumerate(inputs.read_lines(name, _FILE_KIND), 1):
-        if line and not line.isspace() and (is_csv or not line.lstrip().startswith("#")):
-            yield number, line
-
-
-def _scan_log(name: str, is_csv: bool) -> tuple[int, int]:
-    """Return the line of the first row of numbers and the number of rows. Raises `MotionError` for another header."""
-    rows = _list_rows(name, is_csv)
-    if is_csv:
-        line, header = next(rows, (1, ""))
-        if tuple(part.strip() for part in header.split(",")) != LOG_COLUMNS:
-            allowed, remedy = f"must be {','.join(LOG_COLUMNS)}", "a TUM log is a .tum or .txt file"
-            what, where = "header of the log", Where(name, line)
-            raise MotionError(what, header.strip(), allowed=allowed, where=where, remedy=remedy)
-    first, _ = next(rows, (0, ""))
-    if not first:
-        raise MotionError("log without rows", where=Where(name), allowed=_allowed_rows(is_csv))
-    return first, 1 + sum(1 for _ in rows)
-
-
-def _allowed_rows(is_csv: bool) -> str:
-    return f"must hold rows of {','.join(LOG_COLUMNS) if is_csv else ' '.join(TUM_COLUMNS)}"
-
-
-def _raise_first_error(name: str, rows: Iterable[tuple[int, str]], is_csv: bool) -> None:
-    """Raise `MotionError` for the first row that is not eight numbers."""
-    columns = LOG_COLUMNS if is_csv else TUM_COLUMNS
-    for number, line in rows:
-        parts = line.split(",") if is_csv else line.split()
-        if len(parts) != len(columns):
-            allowed = f"must be {len(columns)}: {(',' if is_csv else ' ').join(columns)}"
-            raise MotionError("number of columns", len(parts), allowed=allowed, where=Where(name, number))
-        for part, column in zip(parts, columns, strict=True):
-            if parse_decimal(part) is None:
-                raise MotionError(column, part.strip(), allowed="must be a finite number", where=Where(name, number))
-
-
-def _stack_rows(
+def stack_rows(
     time: Times, position: Vectors, rotation: Quaternions, find_line: Callable[[int], Where | None]
 ) -> tuple[Times, FloatArray]:
     """Check the rows of a log; return times from 0 and values for a spline. `find_line` locates a row in the file."""
@@ -232,8 +140,11 @@ def _stack_rows(
     return time - time[0], rows
 
 
-def _build_replay(time: Times, rows: FloatArray, bandwidth: float | None) -> Replay:
-    """Return the motion of the values `rows[:, 0]`."""
+def build_replay(time: Times, rows: FloatArray, bandwidth: float | None) -> Replay:
+    """Return the motion at times (n,) s from 0 of the values `rows[:, 0]`, x y z qw qx qy qz, of `rows` (n, 2, 7).
+
+    Raises `MotionError` for an invalid bandwidth (Hz) and for rows without a finite spline.
+    """
     position = rows[:, 0, :3]
     spacing = float(np.median(np.diff(time)))
     # After an overflow the coefficients are not finite; `Trajectory` raises an error for them.
@@ -254,13 +165,13 @@ def _check_rows(
     bad = ~np.isfinite(time)
     for array in (position, rotation):
         bad |= ~np.isfinite(array).all(axis=1)
-    row = _first_true(bad)
+    row = find_first_true(bad)
     if row >= 0:
         values = [time[row], *position[row], *rotation[row]]
-        column = _first_true(~np.isfinite(values))
-        what, value = f"{LOG_COLUMNS[column]} of row {row}", float(values[column])
+        column = find_first_true(~np.isfinite(values))
+        what, value = f"{ROW_COLUMNS[column]} of row {row}", float(values[column])
         raise MotionError(what, value, allowed="must be finite", where=find_line(row))
-    row = _first_true(np.concatenate(([False], time[1:] <= time[:-1])))
+    row = find_first_true(np.concatenate(([False], time[1:] <= time[:-1])))
     if row >= 0:
         what, value = f"time of row {row} (s)", float(time[row])
         allowed, remedy = (
@@ -268,7 +179,7 @@ def _check_rows(
             "sort the rows and remove duplicates",
         )
         raise MotionError(what, value, allowed=allowed, where=find_line(row), remedy=remedy)
-    row = _first_true(~np.any(rotation, axis=1))
+    row = find_first_true(~np.any(rotation, axis=1))
     if row >= 0:
         raise MotionError(f"quaternion of row {row}", "0 0 0 0", allowed="must not be zero", where=find_line(row))
 
@@ -339,6 +250,17 @@ def acceleration_noise(noise: float, spacing: float, bandwidth: float | None) ->
     return noise / spacing / spacing * math.sqrt(mean)
 
 
-def _first_true(flags: AnyArray) -> int:
-    """Return the index of the first true flag, or -1."""
-    return int(np.argmax(flags)) if bool(flags.any()) else -1
+def suggest_bandwidth(noise: float, spacing: float) -> float:
+    """Return a bandwidth (Hz) that reduces the noise of the acceleration to `NOISY_ACCELERATION`, to one digit.
+
+    Arguments as for `acceleration_noise`. The value is at most a quarter of the log's rate.
+    """
+    low, high = MIN_BANDWIDTH_SHARE / (2.0 * math.pi * spacing), 0.25 / spacing
+    for _ in range(40):
+        middle = math.sqrt(low * high)
+        if acceleration_noise(noise, spacing, middle) > NOISY_ACCELERATION:
+            high = middle
+        else:
+            low = middle
+    size = 10.0 ** math.floor(math.log10(low))
+    return math.floor(low / size) * size

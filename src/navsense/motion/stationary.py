@@ -14,7 +14,7 @@ import numpy as np
 from navsense.core.pose import IDENTITY, Pose
 from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Times
-from navsense.motion.base import MotionBlock, check_instants, pose_row
+from navsense.motion.base import LogSource, MotionBlock, check_instants, pose_row
 
 
 @lru_cache(maxsize=32)
@@ -29,6 +29,8 @@ def _stationary_block(pose: bytes, count: int) -> MotionBlock:
 class Stationary:
     """A constant pose (m, unit quaternion) in the world.
 
+    `source` is that of the motion of a recording, whose world holds this motion in its place.
+
     >>> still = ns.motion.Stationary(ns.Pose((0.0, 0.0, 2.0)))
     >>> resting = ns.simulate(world, 0.1, motion={"quadrotor": still})
     >>> resting["imu"].ideal["linear_acceleration"][-1]
@@ -36,6 +38,7 @@ class Stationary:
     """
 
     pose: Pose = IDENTITY
+    source: LogSource | None = None
     _row: FloatArray = field(init=False, repr=False, compare=False)
 
     __repr__, _repr_html_ = format_spec, format_spec_html

@@ -30,7 +30,7 @@ from navsense.core.atomic import HiddenFolder, save_text
 from navsense.core.errors import DamagedError, FieldError, RecordingError, Where
 from navsense.core.readings import Current, Reading, Truth
 from navsense.core.typing import AnyArray, FloatArray
-from navsense.motion.replay import LOG_COLUMNS as POSES
+from navsense.motion.logs import LOG_COLUMNS as POSES
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import (
     TRUTH_COMPONENTS,

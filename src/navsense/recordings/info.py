@@ -203,6 +203,8 @@ def format_metadata_item(key: str, value: str) -> str:
             return f"runs {runs[0]} to {runs[-1]}" if is_range else f"{len(runs)} runs"
         if key == "faults" and isinstance(faults := inputs.parse_json(value), list):
             return format_count(len(faults), "scheduled fault")
+        if key == "motions" and isinstance(motions := inputs.parse_json(value), list):
+            return ", ".join(map(str, motions))
     except (ValueError, TypeError, OverflowError):
         pass
     return f"{key} {value}"

@@ -73,10 +73,11 @@ class MessageBuilder:
         self._sensors = {sensor.name: sensor for sensor in self._world.sensors}
         moving = [model for model in self._world.models if static_transforms.has_motion(model)]
         self._moving_links = [model.canonical_link for model in moving]
+        self._moving_links += [link for model in self._world.models for link in model.joint_paths]
         self._fixed_links = {link.name for model in moving for link in model.links} - set(self._moving_links)
         self._static_links = {
             link.name for model in self._world.models for link in model.links if not static_transforms.has_motion(model)
-        }
+        } - set(self._moving_links)
         self._written_static_links: set[str] = set()
         self._sensor_channels: dict[tuple[str, SeriesKind], list[OutputChannel]] = {}
         self._channels: dict[str, OutputChannel] = {}

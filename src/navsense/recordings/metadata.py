@@ -1,7 +1,7 @@
 """Metadata of recordings of arrays: one JSON text, the same in npz, Parquet and CSV.
 
     {"program": "navsense", "format", "version", "world", "seed", "epoch", "duration_asked", "runs", "sensors", "links",
-     "layout", "faults"}
+     "layout", "faults", "motions"}
 
 `world` is the name of the world, `layout` the world (`world_json`). `sensors` has for each sensor: link, mounting,
 white noise, type, frame, units of arrays and biases, the shape of the run axes, and the shape of one row of each array.
@@ -22,7 +22,7 @@ from navsense.core.readings import ARRAY_GROUPS, Current, Reading
 from navsense.fault_file import list_faults
 from navsense.recordings.base import make_os_error
 from navsense.recordings.info import DURATION_KEY, WORLD_JSON_KEY, RecordedRun, get_version
-from navsense.recordings.world_json import FORMAT_VERSION, noise_to_json, world_to_json
+from navsense.recordings.world_json import FORMAT_VERSION, list_motion_sources, noise_to_json, world_to_json
 from navsense.sensors.base import HasIndirectNoise, OpaqueSensor
 from navsense.world import MountedSensor
 
@@ -83,7 +83,7 @@ def make_metadata(
     links: the names of the links with recorded truth.
     current: the metadata of the current (`make_current_metadata`).
     """
-    faults = list_faults(recorded_run.world)
+    faults, sources = list_faults(recorded_run.world), list_motion_sources(recorded_run.world)
     return {
         **({"current": current} if current else {}),
         "format": FORMAT_VERSION,
@@ -98,6 +98,7 @@ def make_metadata(
         "links": list(links),
         WORLD_JSON_KEY: world_to_json(recorded_run.world, recorded_run.topics),
         **({"faults": faults} if faults else {}),
+        **({"motions": sources} if sources else {}),
     }
 
 

@@ -51,7 +51,9 @@ QUANTITIES: Mapping[str, MessageQuantities] = {
         position="pose.pose.position", orientation="pose.pose.orientation", frame="child_frame_id"
     ),
     "geometry_msgs/msg/PoseStamped": MessageQuantities(position="pose.position", orientation="pose.orientation"),
-    "geometry_msgs/msg/PoseWithCovarianceStamped": MessageQuantities(orientation="pose.pose.orientation"),
+    "geometry_msgs/msg/PoseWithCovarianceStamped": MessageQuantities(
+        position="pose.pose.position", orientation="pose.pose.orientation"
+    ),
     "geometry_msgs/msg/QuaternionStamped": MessageQuantities(orientation="quaternion"),
     "geometry_msgs/msg/TransformStamped": MessageQuantities(
         position="transform.translation", orientation="transform.rotation", frame="child_frame_id"

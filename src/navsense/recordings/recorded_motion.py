@@ -1,47 +1,85 @@
-"""Motion from recordings: the true poses of a link, or the poses of a topic.
+"""Motion from recordings: the true poses of a link, or the messages of a topic.
 
-    FILE    FILE:LINK    FILE:TOPIC
+    FILE    FILE:LINK    FILE:TOPIC    FILE?topic=TOPIC&frame=FRAME&type=TYPE    FILE?link=LINK
 
-A CSV or TUM file is a motion log. Other recordings give the truth of the only link that moves, or of the named link.
-Recordings of messages also give the poses of a topic of `nav_msgs/Odometry`, `geometry_msgs/PoseStamped` or
-`TransformStamped`, by name or if they have no truth. Poses are in the world frame of the topic.
+A CSV or TUM file is a motion log (`motion.logs`). Other recordings give the truth of the only link that moves, or of
+the named link. Recordings of messages also give a topic, by name or if they have no truth. `TOPIC_READERS` lists the
+message types that a motion can be, and what reads them. Poses are those of the topic: the world has its axes, which are
+east, north and up in ROS, and the canonical link of the model has those of its child frame.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Protocol
+from urllib.parse import unquote
 
 import numpy as np
 
 from navsense import recordings
 from navsense.core.errors import MotionError, RecordingError, Where
+from navsense.core.inputs import path_exists
 from navsense.core.names import resolve_name
+from navsense.core.text import parse_decimal
 from navsense.core.typing import FloatArray, IntArray
 from navsense.messages.base import NANOSECONDS_PER_SECOND
+from navsense.messages.cdr import read_stamps
+from navsense.motion.base import NO_CONTEXT, LogContext, LogSource, Motion
+from navsense.motion.logs import check_no_bandwidth, load_log
 from navsense.motion.replay import Replay, from_arrays
-from navsense.motion.replay import load as load_log
+from navsense.motion.velocity_commands import VelocityCommands, velocity_commands
 from navsense.recordings import message_recordings, static_transforms
 from navsense.recordings.channels import Channel, MessageReader
 from navsense.recordings.columns import is_readable
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import find_format_of_recording, get_storage_path, list_suffixes
-from navsense.recordings.quantities import POSE_TYPES, QUANTITIES, list_members, read_values
+from navsense.recordings.quantities import POSE_TYPES, QUANTITIES, decode_topic, list_members, read_values
 from navsense.recordings.topic_names import TRUTH_PREFIX, format_topic_name
 
 
-class Poses(NamedTuple):
-    """Poses of a motion: times (n,) ns since the first pose, positions (n, 3) m and orientations (n, 4) w x y z."""
+@dataclass(frozen=True)
+class MotionQuery:
+    """What to read from a recording; "" for the only one.
 
-    time: IntArray
-    position: FloatArray
-    orientation: FloatArray
+    topic: the name of a topic, or of a link (without a query, either is meant).
+    link: the name of a link with true poses, or of its model.
+    type: the message type of the topic.
+    frame: the frame that moves, in transforms and odometry.
+    """
+
+    topic: str = ""
+    link: str = ""
+    type: str = ""
+    frame: str = ""
 
 
-def load_motion(path: str | os.PathLike[str], *, bandwidth: float | None = None) -> Replay:
+BANDWIDTH = "bandwidth"
+"""Key of the bandwidth (Hz) in a query."""
+
+
+class TopicReader(Protocol):
+    """Reads the motion of a topic."""
+
+    def __call__(
+        self,
+        reader: MessageReader,
+        channel: Channel,
+        query: MotionQuery,
+        context: LogContext,
+        bandwidth: float | None,
+        /,
+    ) -> Motion:
+        """Return the motion of a topic. Raises `MotionError` and `RecordingError`."""
+        ...
+
+
+def load_motion(
+    path: str | os.PathLike[str], context: LogContext = NO_CONTEXT, *, bandwidth: float | None = None
+) -> Motion:
     """Return the motion of a log or a recording; `bandwidth` (Hz) as in `motion.replay.from_arrays`.
 
     Raises `MotionError` if the file cannot be read, or if several series of poses match.
@@ -49,27 +87,64 @@ def load_motion(path: str | os.PathLike[str], *, bandwidth: float | None = None)
     text = os.fspath(path)
     if not text:
         raise MotionError("motion log", "has an empty name", remedy="name a file or a recording")
-    suffixes = "|".join(re.escape(suffix) for suffix in (*list_suffixes(), "/"))
-    match = None if Path(text).exists() else re.fullmatch(f"(.+?(?:{suffixes})):(.+)", text, re.IGNORECASE | re.DOTALL)
-    file, name = (Path(match.group(1)), match.group(2)) if match else (Path(text), "")
+    file, query, query_bandwidth = split_path(text)
+    if query_bandwidth is not None:
+        if bandwidth is not None:
+            remedy = "omit one of them"
+            raise MotionError(f"bandwidth of {file}", query_bandwidth, allowed="is given twice", remedy=remedy)
+        bandwidth = query_bandwidth
     recording_format = find_format_of_recording(file)
     is_table = file.suffix.lower() == ".csv" and (file.is_file() or not get_storage_path(file).is_dir())
     if is_table or not (recording_format or file.is_dir()):
-        return load_log(text, bandwidth=bandwidth)
+        if query != MotionQuery():
+            allowed = "selects a part of a recording, but this file is a motion log"
+            raise MotionError(f"query of {file}", text, allowed=allowed, remedy=f"write {file}")
+        return load_log(file, context, bandwidth=bandwidth)
     try:
-        poses = (
-            _read_messages(file, name)
-            if message_recordings.is_message_recording(file)
-            else _read_truth(recordings.open(file), file, name)
-        )
-        time = poses.time / NANOSECONDS_PER_SECOND
-        return from_arrays(time, poses.position, poses.orientation, bandwidth=bandwidth)
+        if message_recordings.is_message_recording(file):
+            motion, series = _read_messages(file, query, context, bandwidth)
+        else:
+            motion, series = _read_truth(recordings.open(file), file, query, bandwidth)
     except RecordingError as error:
         place, remedy = error.where or Where(str(file)), error.remedy
         raise MotionError(error.what, error.value, allowed=error.allowed, where=place, remedy=remedy) from error
     except MotionError as error:
         error.where = error.where or Where(str(file))
         raise
+    if isinstance(motion, Replay | VelocityCommands):
+        return replace(motion, source=LogSource(file.name, series, bandwidth))
+    return motion
+
+
+def split_path(text: str) -> tuple[Path, MotionQuery, float | None]:
+    """Return the file of a motion, what to read from it, and the bandwidth (Hz) in its query, None without one.
+
+    Raises `MotionError` for an invalid query.
+    """
+    if path_exists(Path(text)):
+        return Path(text), MotionQuery(), None
+    file, mark, query = text.partition("?")
+    if mark:
+        known = [*(field.name for field in fields(MotionQuery)), BANDWIDTH]
+        options: dict[str, str] = {}
+        for part in query.split("&"):
+            key, _, value = part.partition("=")
+            key = "link" if key == "model" else key
+            if key not in known or not value or key in options:
+                allowed = f"must be {'&'.join(f'{name}={name.upper()}' for name in known)}, each at most once"
+                raise MotionError(
+                    f"query of {file}", query, allowed=allowed, remedy="quote the whole argument in a shell"
+                )
+            options[key] = unquote(value)
+        bandwidth = parse_decimal(text) if (text := options.pop(BANDWIDTH, "")) else None
+        if text and (bandwidth is None or bandwidth <= 0.0):
+            raise MotionError(f"bandwidth of {file} (Hz)", text, allowed="must be a number above 0")
+        return Path(file), MotionQuery(**options), bandwidth
+    suffixes = "|".join(re.escape(suffix) for suffix in (*list_suffixes(), "/"))
+    match = re.fullmatch(f"(.+?(?:{suffixes})):(.+)", text, re.IGNORECASE | re.DOTALL)
+    return (
+        (Path(match.group(1)), MotionQuery(topic=match.group(2)), None) if match else (Path(text), MotionQuery(), None)
+    )
 
 
 def _select_name(names: Sequence[str], name: str, file: Path) -> str:
@@ -87,8 +162,13 @@ def _select_name(names: Sequence[str], name: str, file: Path) -> str:
     )
 
 
-def _read_truth(recording: Dataset, file: Path, name: str) -> Poses:
-    """Return the true poses of a link, by the name of the link or of its model."""
+def _read_truth(recording: Dataset, file: Path, query: MotionQuery, bandwidth: float | None) -> tuple[Replay, str]:
+    """Return the true motion of a link, by the name of the link or of its model, and the name of the link."""
+    if query.type or query.frame:
+        option = f"type={query.type}" if query.type else f"frame={query.frame}"
+        allowed = "selects messages, and this recording has none"
+        raise MotionError("query", option, allowed=allowed, where=Where(str(file)), remedy="name a link: ?link=LINK")
+    name = query.link or query.topic
     moving = {
         model.canonical_link: model.name
         for model in recording.world.models
@@ -96,28 +176,123 @@ def _read_truth(recording: Dataset, file: Path, name: str) -> Poses:
     }
     names = list(recording.truth) if name else list(moving)
     link = next((link for link, model in moving.items() if model == name), name)
-    truth = recording.truth[_select_name(names, link, file)]
+    selected = _select_name(names, link, file)
+    truth = recording.truth[selected]
     time = np.rint((truth.time - truth.time[:1]) * NANOSECONDS_PER_SECOND).astype(np.int64)
-    return Poses(time, truth.position, truth.orientation)
+    return _make_replay(time, truth.position, truth.orientation, bandwidth), selected
 
 
-def _read_messages(file: Path, name: str) -> Poses:
-    """Return the poses of a topic; a message without a stamp has its log time."""
+def _make_replay(time: IntArray, position: FloatArray, orientation: FloatArray, bandwidth: float | None) -> Replay:
+    """Return the motion of poses: times (n,) ns, positions (n, 3) m, orientations (n, 4) w x y z."""
+    return from_arrays((time - time[:1]) / NANOSECONDS_PER_SECOND, position, orientation, bandwidth=bandwidth)
+
+
+def _read_messages(file: Path, query: MotionQuery, context: LogContext, bandwidth: float | None) -> tuple[Motion, str]:
+    """Return the motion of a topic, and the name of the topic."""
     with message_recordings.open_messages(file) as reader:
-        channel = _select_channel(reader, file, name)
+        channel = _select_channel(reader, file, query, context.command_topic)
         if not is_readable(channel):
             what = f"topic {channel.topic}: {channel.type} is defined otherwise than by ROS"
             raise MotionError(what, where=Where(str(file)))
-        paths = QUANTITIES[channel.type]
-        members = [*list_members(paths.position or "", "xyz"), *list_members(paths.orientation or "", "wxyz")]
-        topic_values = read_values(reader, channel.topic, channel.type, members)
+        return TOPIC_READERS[channel.type](reader, channel, query, context, bandwidth), channel.topic
+
+
+def _read_poses(
+    reader: MessageReader, channel: Channel, query: MotionQuery, _context: LogContext, bandwidth: float | None
+) -> Replay:
+    """Return the motion of a topic with one pose in each message. A message without a stamp has its log time."""
+    paths = QUANTITIES[channel.type]
+    members = [*list_members(paths.position or "", "xyz"), *list_members(paths.orientation or "", "wxyz")]
+    topic_values = read_values(reader, channel.topic, channel.type, members)
+    if query.frame not in ("", topic_values.frame.lstrip("/")):
+        allowed = f"is {topic_values.frame}" if topic_values.frame else f"{channel.type} has no name of its frame"
+        raise MotionError(f"frame of {channel.topic}", query.frame, allowed=allowed, where=reader.where)
     time = np.where(topic_values.stamp == 0, topic_values.log_time, topic_values.stamp)
-    return Poses(time - time[0], topic_values.values[:, :3], topic_values.values[:, 3:])
+    return _make_replay(time, topic_values.values[:, :3], topic_values.values[:, 3:], bandwidth)
 
 
-def _select_channel(reader: MessageReader, file: Path, name: str) -> Channel:
-    """Return the topic with a name, or of the link with a name; without a name, the only one."""
-    channels = {channel.topic: channel for channel in reader.channels if channel.is_ros and channel.type in POSE_TYPES}
+COMMAND_TYPES: Mapping[str, str] = {"geometry_msgs/msg/Twist": "", "geometry_msgs/msg/TwistStamped": "twist."}
+"""Message type of velocity commands -> path of the twist."""
+
+
+def _read_commands(
+    reader: MessageReader, channel: Channel, _query: MotionQuery, _context: LogContext, bandwidth: float | None
+) -> VelocityCommands:
+    """Return the motion of a topic of velocity commands, at its stamps; at its log times without them.
+
+    The last of several messages of one time counts.
+    """
+    check_no_bandwidth(bandwidth)
+    path = COMMAND_TYPES[channel.type]
+    members = [*list_members(f"{path}linear", "xyz"), *list_members(f"{path}angular", "xyz")]
+    topic_values = read_values(reader, channel.topic, channel.type, members)
+    stamps = np.where(topic_values.stamp == 0, topic_values.log_time, topic_values.stamp)
+    order = np.argsort(stamps, kind="stable")
+    stamps, twists = stamps[order], topic_values.values[order]
+    is_last = np.append(np.diff(stamps) > 0, True)
+    stamps, twists = stamps[is_last], twists[is_last]
+    return velocity_commands((stamps - stamps[:1]) / NANOSECONDS_PER_SECOND, twists[:, :3], twists[:, 3:])
+
+
+def _read_transforms(
+    reader: MessageReader, channel: Channel, query: MotionQuery, _context: LogContext, bandwidth: float | None
+) -> Replay:
+    """Return the motion of a frame in its parent frame, from a topic of transforms.
+
+    Raises `MotionError` if the query names no frame and several move, and if the parent of the frame changes.
+    """
+    frames: dict[tuple[str, str], list[tuple[IntArray, IntArray, FloatArray]]] = {}
+    for part in decode_topic(reader, channel.topic, channel.type):
+        is_list = channel.type in TRANSFORM_LISTS
+        paths = [f"transforms.{i}." for i in range(part.shape.lengths.get("transforms", 0))] if is_list else [""]
+        for path in paths:
+            names = [part.shape.strings[path + name].lstrip("/") for name in ("child_frame_id", "header.frame_id")]
+            members = [
+                *list_members(f"{path}transform.translation", "xyz"),
+                *list_members(f"{path}transform.rotation", "wxyz"),
+            ]
+            poses = np.stack([part.rows[member] for member in members], axis=1)
+            stamp = read_stamps(part.rows, f"{path}header.stamp")
+            rows = (part.number, np.where(stamp == 0, part.log_time, stamp), poses)
+            frames.setdefault((names[0], names[1]), []).append(rows)
+    selected = [names for names in frames if query.frame in ("", names[0])]
+    listed = ", ".join(f"{child} (in {parent})" for child, parent in frames) or "none"
+    if len(selected) != 1:
+        what = "parents of the frame" if query.frame and selected else "frame that moves"
+        value = ", ".join(parent for _, parent in selected) if query.frame and selected else query.frame or None
+        allowed = f"must be one of {listed}"
+        raise MotionError(what, value, allowed=allowed, where=reader.where, remedy="write ?topic=TOPIC&frame=FRAME")
+    parts = frames[selected[0]]
+    order = np.argsort(np.concatenate([number for number, _, _ in parts]), kind="stable")
+    time = np.concatenate([stamp for _, stamp, _ in parts])[order]
+    poses = np.concatenate([values for _, _, values in parts])[order]
+    return _make_replay(time, poses[:, :3], poses[:, 3:], bandwidth)
+
+
+TRANSFORM_LISTS = ("tf2_msgs/msg/TFMessage", "tf/msg/tfMessage")
+"""Message types with a list of transforms."""
+
+TRANSFORM = "geometry_msgs/msg/TransformStamped"
+
+TOPIC_READERS: Mapping[str, TopicReader] = {
+    **dict.fromkeys(POSE_TYPES, _read_poses),
+    **dict.fromkeys((TRANSFORM, *TRANSFORM_LISTS), _read_transforms),
+    **dict.fromkeys(COMMAND_TYPES, _read_commands),
+}
+"""Message type of a topic that can be a motion -> what reads it."""
+
+
+def _select_channel(reader: MessageReader, file: Path, query: MotionQuery, command_topic: str) -> Channel:
+    """Return the topic with a name, or of the link with a name; without a name, the only one.
+
+    Poses have priority over velocity commands, and of these the topic `command_topic` of the model.
+    """
+    channels = {
+        channel.topic: channel
+        for channel in reader.channels
+        if channel.is_ros and channel.type in TOPIC_READERS and query.type in ("", channel.type)
+    }
+    name = query.topic or query.link
     if name:
         stored = message_recordings.read_stored_topics(reader).list_truth_topics()
         links = {link: topic for link, topic in stored.items() if topic in channels}
@@ -126,9 +301,22 @@ def _select_channel(reader: MessageReader, file: Path, name: str) -> Channel:
         fallback = endings[0] if len(endings) == 1 else name
         topic = next((candidate for candidate in candidates if candidate in channels), fallback)
         return channels[_select_name(list(channels), topic, file)]
-    moving = [
-        topic
-        for topic, channel in channels.items()
-        if topic.startswith(TRUTH_PREFIX) and reader.is_navsense and not channel.latched
-    ]
-    return channels[_select_name(moving or list(channels), "", file)]
+    names = [topic for topic, channel in channels.items() if not (channel.latched or topic.endswith("tf_static"))]
+    # One topic of poses is enough: other types count without one only.
+    poses = [topic for topic in names if channels[topic].type in POSE_TYPES]
+    if reader.is_navsense:
+        moving = [topic for topic in names if topic.startswith(TRUTH_PREFIX)]
+        # The truth of a link that a joint moves is not that of its model.
+        truth = message_recordings.read_stored_topics(reader).list_truth_topics()
+        world = message_recordings.parse_stored_world(reader) if truth else None
+        roots = {model["canonical_link"] for model in world["models"]} if world else set()
+        models = [topic for link, topic in truth.items() if link in roots and topic in moving]
+        others = [topic for topic in names if channels[topic].type not in COMMAND_TYPES]
+        return channels[_select_name(models or moving or poses or others, "", file)]
+    commands = [topic for topic in names if channels[topic].type in COMMAND_TYPES]
+    wanted = command_topic.strip("/")
+    exact = [topic for topic in commands if topic.strip("/") == wanted]
+    # The recorded topic may be in a namespace, and that of the plug-in too.
+    endings = [topic for topic in commands if topic.endswith((f"/{wanted}", f"/{wanted.rpartition('/')[2]}"))]
+    selected = (exact or endings or commands) if wanted else []
+    return channels[_select_name(poses or selected or names, "", file)]

@@ -32,6 +32,8 @@ def has_motion(model: Model) -> bool:
 def list_static_transforms(world: World) -> list[StaticTransform]:
     """Return the transforms of static models in the world, of links in their model, and of sensors on their link.
 
+    A link that a joint moves has none.
+
     A sensor has a frame with its full name, the frame of its messages if that is another one, and the other frames in
     its messages.
     """
@@ -43,9 +45,10 @@ def list_static_transforms(world: World) -> list[StaticTransform]:
         transforms += [
             StaticTransform(model.canonical_link, link.name, root.inverse() @ link.pose)
             for link in model.links
-            if link.name != model.canonical_link
+            if link.name != model.canonical_link and link.name not in model.joint_paths
         ]
     known = {WORLD_FRAME, *(frame.child for frame in transforms), *(model.canonical_link for model in world.models)}
+    known.update(*(model.joint_paths for model in world.models))
     # Each sensor with the poses of the frames in its messages. Names of sensors come first, so that they stay unique.
     sensor_frames = [(sensor, list_frames(sensor)) for sensor in world.sensors]
     frames = [(sensor, sensor.name, poses) for sensor, poses in sensor_frames]
@@ -80,10 +83,10 @@ def transform_truth(truth: Truth, pose: Pose, name: str) -> Truth:
 
 
 def derive_fixed_links(model: Model, truth: Truth) -> dict[str, Truth]:
-    """Return the truth of the other links of a moving model from the truth of its canonical link."""
+    """Return the truth of the links that are fixed to the canonical link of a moving model, from the truth of it."""
     root = model.link(model.canonical_link).pose.inverse()
     return {
         link.name: transform_truth(truth, root @ link.pose, link.name)
         for link in model.links
-        if link.name != model.canonical_link
+        if link.name != model.canonical_link and link.name not in model.joint_paths
     }

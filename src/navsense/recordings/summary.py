@@ -78,7 +78,7 @@ def summarize_messages(path: Path) -> RecordingSummary:
 NOETIC = "noetic"
 """ROS distribution of a ROS 1 bag. Its metadata have the one of ROS 2 with the same definitions, humble."""
 
-METADATA_KEYS = ("world", "seed", "epoch", "runs", "version", "ros", DURATION_KEY, "faults")
+METADATA_KEYS = ("world", "seed", "epoch", "runs", "version", "ros", DURATION_KEY, "faults", "motions")
 """Metadata that `info` prints first, in this order; of an archive or a table it prints no other."""
 
 

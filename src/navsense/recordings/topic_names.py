@@ -167,7 +167,7 @@ def _list_preferred_topics(
     for model in world.models:
         for link in model.links:
             is_canonical = link.name == model.canonical_link
-            if has_motion(model) and not is_canonical:
+            if has_motion(model) and not is_canonical and link.name not in model.joint_paths:
                 continue  # fixed to the canonical link: `/tf_static` has its pose
             topic = TRUTH_PREFIX + format_topic_name(model.name if is_canonical else link.name)
             yield (link.name, POSE), topic

@@ -41,8 +41,10 @@ from navsense.environment.signal import Signal
 from navsense.environment.water import Water
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
+from navsense.motion.base import LogSource
+from navsense.motion.velocity_commands import CommandLimits, Drive
 from navsense.noise.specification import Noise
-from navsense.world import CurrentTopic, LayersTopic
+from navsense.world import CurrentTopic, Joint, LayersTopic
 
 TYPE = "type"
 """Key of the tag in the JSON of a value."""
@@ -88,9 +90,11 @@ TYPES: dict[str, StoredType] = {
     "coordinate_system": StoredType(sensors.CoordinateSystem),
     "current_topic": StoredType(CurrentTopic),
     "current_layers_topic": StoredType(LayersTopic),
+    "command_limits": StoredType(CommandLimits),
     "depth_cells": StoredType(sensors.DepthCells),
     "discipline": StoredType(Discipline),
     "doppler_track": StoredType(sensors.TrackErrors),
+    "drive": StoredType(Drive),
     "dvl": StoredType(
         sensors.Dvl,
         keys={
@@ -103,10 +107,12 @@ TYPES: dict[str, StoredType] = {
     "echo_strength": StoredType(sensors.EchoStrength, keys={"lock_width": "slope"}),
     "fan": StoredType(sensors.Fan),
     "faults": StoredType(Faults),
+    "joint": StoredType(Joint, keys={"type": "joint_type"}, omitted=("track",)),
     "latency": StoredType(Latency),
     "long_term_accuracy": StoredType(
         sensors.LongTermFilter, keys={"assumed_offset": "stddev", "assumed_scale": "scale"}
     ),
+    "log_source": StoredType(LogSource),
     "magnetometer": StoredType(sensors.Magnetometer, keys={"field_per_ampere": "motor_current"}),
     "magnetic_anomaly": StoredType(Anomaly),
     "message_dialect": StoredType(sensors.MessageDialect),

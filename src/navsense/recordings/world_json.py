@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
+
+import numpy as np
 
 from navsense.clock import Clock, Latency
 from navsense.core import inputs
@@ -26,11 +28,15 @@ from navsense.environment.signal import Signal
 from navsense.environment.water import Water
 from navsense.faults.injection import Faults
 from navsense.messages.world_messages import FAULT
+from navsense.motion.base import HasSource, LogSource, Motion
+from navsense.motion.derived import get_base
+from navsense.motion.joints import JointTrack
 from navsense.motion.stationary import Stationary
+from navsense.motion.velocity_commands import Drive
 from navsense.recordings.topic_names import TopicNames, allocate_topics, topics_from_json
 from navsense.recordings.type_tags import EQUIVARIANCE_KEY, HasType, UnknownTypeError, from_json, to_json
 from navsense.sensors.base import OpaqueSensor, Output, Sensor, list_signals
-from navsense.world import CurrentTopic, LayersTopic, Link, Model, MountedSensor, Note, World
+from navsense.world import CurrentTopic, Joint, LayersTopic, Link, Model, MountedSensor, Note, World
 
 LOG = logging.getLogger(__name__)
 
@@ -55,6 +61,9 @@ def make_opaque_sensor(kind: str, outputs: Sequence[Output]) -> Sensor:
 
 RECORDED_MOTION = Stationary()
 """Placeholder for the unknown motion of a model that moves, or whose truth is recorded. It does not stand still."""
+
+RECORDED_TRACK = JointTrack(np.array((0.0, 1.0)), np.zeros(2))
+"""Placeholder for the unknown track of a joint that moves."""
 
 RECORDED_CURRENT = UniformField((0.0, 0.0, 0.0))
 """Placeholder for the unknown current of a world that has one. The water does not stand still."""
@@ -114,16 +123,39 @@ def _to_json_or_none(value: object) -> Any:
 
 
 def _model_to_json(model: Model) -> dict[str, Any]:
-    """Return a model as JSON."""
+    """Return a model as JSON. The source of its motion is stored if it is a file."""
+    source = get_source(model.motion)
     return {
         "name": model.name,
         "pose": to_json(model.pose),
         "static": model.static,
         "moves": model.motion is not None,
+        **({} if source is None else {"motion": to_json(source)}),
         "canonical_link": model.canonical_link,
         "links": {link.name: to_json(link.pose) for link in model.links},
         "actuators": list(model.actuators),
+        "drive": to_json(model.drive),
+        "joints": [to_json(joint) for joint in model.joints],
+        "moved_joints": [joint.name for joint in model.joints if joint.track is not None],
     }
+
+
+def list_motion_sources(world: World) -> list[str]:
+    """Return a text about each motion from a file, for the summary of a recording."""
+    sources = [(model.name, get_source(model.motion)) for model in world.models]
+    return [f"{name} follows {format_source(source)}" for name, source in sources if source is not None]
+
+
+def get_source(motion: Motion | None) -> LogSource | None:
+    """Return the source of a motion; None if it is not from a file."""
+    base = None if motion is None else get_base(motion)
+    return base.source if isinstance(base, HasSource) else None
+
+
+def format_source(source: LogSource) -> str:
+    """Return the source of a motion as text."""
+    series = f" {source.series}" if source.series else ""
+    return f"{source.file}{series}{'' if source.bandwidth is None else f' smoothed at {source.bandwidth!r} Hz'}"
 
 
 def _sensor_to_json(sensor: MountedSensor, topics: TopicNames) -> dict[str, Any]:
@@ -218,6 +250,26 @@ class WorldParser:
             is_on=bool(data["is_on"]),
         )
 
+    def parse_model(self, data: Mapping[str, Any]) -> Model:
+        """Return a model; a moving one has `RECORDED_MOTION`, with the source of the motion if it is stored."""
+        name, pose = str(data["name"]), _parse_pose(data["pose"])
+        links = tuple(Link(str(name), _parse_pose(pose)) for name, pose in data["links"].items())
+        source = self.parse_value(f"motion of {name}", data.get("motion"), LogSource)
+        motion = replace(RECORDED_MOTION, source=source) if data["moves"] else None
+        actuators = tuple(map(str, data["actuators"]))
+        canonical, is_static = str(data["canonical_link"]), bool(data["static"])
+        drive = self.parse_value(f"drive of {name}", data.get("drive"), Drive)
+        joints = tuple(self._parse_joints(name, data))
+        return Model(name, links, canonical, pose, is_static, motion, actuators, drive=drive, joints=joints)
+
+    def _parse_joints(self, model: str, data: Mapping[str, Any]) -> Iterator[Joint]:
+        """Yield the joints of a model; one that moves has `RECORDED_TRACK`."""
+        moved = data.get("moved_joints", ())
+        for item in data.get("joints", ()):
+            joint = self.parse_value(f"a joint of {model}", item, Joint)
+            if joint is not None:
+                yield replace(joint, track=RECORDED_TRACK if joint.name in moved else None)
+
     def parse_environment(self, data: Mapping[str, Any], sensors: Sequence[MountedSensor]) -> Environment:
         """Return the environment: place on earth, water, anomalies, and whether it has a current and signals."""
         origin = self.parse_value("origin", data.get("origin"), Origin)
@@ -271,7 +323,7 @@ def _parse_world(data: Mapping[str, Any]) -> RecordedWorld:
     """Return the world of JSON with the supported format."""
     parser = WorldParser()
     sensors = tuple(map(parser.parse_sensor, data["sensors"]))
-    models = tuple(map(_parse_model, data["models"]))
+    models = tuple(map(parser.parse_model, data["models"]))
     stored = {str(name): parser.parse_value(f"clock {name}", value, Clock) for name, value in data["clocks"].items()}
     clocks = {name: clock for name, clock in stored.items() if clock is not None}
     topic = parser.parse_value("current", data["current"], CurrentTopic) or CurrentTopic()
@@ -288,15 +340,6 @@ def _parse_world(data: Mapping[str, Any]) -> RecordedWorld:
 def _parse_unread_plugins(items: Sequence[Mapping[str, Any]]) -> tuple[Note, ...]:
     """Return the notes about plug-ins of sensors that were not read."""
     return tuple(Note("warning", str(item["what"]), str(item["reason"]), unread=True) for item in items)
-
-
-def _parse_model(data: Mapping[str, Any]) -> Model:
-    """Return a model; a moving one has `RECORDED_MOTION`."""
-    links = tuple(Link(str(name), _parse_pose(pose)) for name, pose in data["links"].items())
-    motion = RECORDED_MOTION if data["moves"] else None
-    actuators = tuple(map(str, data["actuators"]))
-    pose = _parse_pose(data["pose"])
-    return Model(str(data["name"]), links, str(data["canonical_link"]), pose, bool(data["static"]), motion, actuators)
 
 
 def list_notes(data: Any) -> tuple[str, ...]:

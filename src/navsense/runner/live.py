@@ -9,10 +9,11 @@ from navsense.core.names import resolve_name
 from navsense.core.random_streams import check_run
 from navsense.motion.base import Motion
 from navsense.motion.driven import DrivenMotion, State
-from navsense.runner.run import MotionSource, load_motions
+from navsense.runner.run import JointSource, MotionSource, load_joints, load_motions
 from navsense.sensors.base import get_max_age
 from navsense.simulation.fidelity import apply_fidelity
 from navsense.simulation.live_run import LiveRun
+from navsense.simulation.motions import replace_joint_tracks
 from navsense.simulation.session import prepare
 from navsense.world import Model, World
 
@@ -23,6 +24,7 @@ def live(
     seed: int = 0,
     run: int = 0,
     motion: MotionSource | Mapping[str, MotionSource] | None = None,
+    joints: JointSource | None = None,
     driven: Mapping[str, State] | Sequence[str] | None = None,
     fidelity: str | None = None,
     epoch: int = 0,
@@ -43,7 +45,7 @@ def live(
     >>> sim.sensor("compass").get("field").shape
     (3,)
     """
-    world = apply_fidelity(world, fidelity)
+    world = replace_joint_tracks(apply_fidelity(world, fidelity), load_joints(joints))
     memory = max((get_max_age(sensor.spec) for sensor in world.sensors), default=0.0)
     driven_motions: dict[str, DrivenMotion] = {}
     motions, driven_links = load_motions(world, motion), dict[str, Motion]()

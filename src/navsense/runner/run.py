@@ -16,7 +16,7 @@ import numpy as np
 
 from navsense import recordings
 from navsense.core import inputs
-from navsense.core.errors import RecordingError, SimulationError
+from navsense.core.errors import RecordingError, SimulationError, Where
 from navsense.core.names import NameDict, resolve_name
 from navsense.core.random_streams import check_run
 from navsense.core.readings import Current, Reading, TimeSlice, Truth, list_panels, summarize_readings
@@ -24,22 +24,28 @@ from navsense.core.summaries import Summary, format_summary, format_summary_html
 from navsense.core.text import format_count
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.motion.base import Motion
+from navsense.motion.joints import JointTrack, JointTracks
 from navsense.plots import draw_panels
 from navsense.recordings.dataset import cut_time_slice
 from navsense.recordings.info import RecordingWriter
+from navsense.recordings.joint_log import load_joint_log
 from navsense.recordings.recorded_motion import load_motion
 from navsense.runner.outputs import OutputTarget, check_output, check_outputs_differ, list_paths, open_output
 from navsense.simulation.buffering import buffer_slices
 from navsense.simulation.fidelity import apply_fidelity
+from navsense.simulation.motions import replace_joint_tracks
 from navsense.simulation.real_time import RealTimeLimiter
 from navsense.simulation.run_arrays import Progress, check_memory, compute_run_arrays
 from navsense.simulation.session import LONGEST_TIME_SLICE, TRUTH_RATE, Session, prepare
-from navsense.world import World
+from navsense.world import World, make_log_context
 
 LOG = logging.getLogger(__name__)
 
 MotionSource = Motion | str | os.PathLike[str]
 """A motion, or the path of a motion log or of a recording (`recordings.recorded_motion`)."""
+
+JointSource = JointTracks | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""Tracks of joints by name, or the paths of logs of joint positions (`recordings.joint_log`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,9 +128,19 @@ class Run(Mapping[str, Reading]):
                 writer.write(time_slice)
 
 
-def load_motions(world: World, motion: MotionSource | Mapping[str, MotionSource] | None) -> dict[str, Motion]:
-    """Return the motions by model name; motion logs are read. Raises `SimulationError` and `MotionError`."""
+def load_motions(
+    world: World,
+    motion: MotionSource | Mapping[str, MotionSource] | None,
+    bandwidth: float | Mapping[str, float] | None = None,
+) -> dict[str, Motion]:
+    """Return the motions by model name; motion logs are read. Raises `SimulationError` and `MotionError`.
+
+    bandwidth: of the smoothing of the logs, Hz; or a mapping from model names. None: no smoothing.
+    """
     if motion is None:
+        if bandwidth is not None:
+            remedy = 'in a world file: <navsense:motion file="..." bandwidth="...">'
+            raise SimulationError("bandwidth", bandwidth, allowed="needs the motion that it smooths", remedy=remedy)
         return {}
     if not isinstance(motion, Mapping):
         movable = [model.name for model in world.models if not model.static]
@@ -138,6 +154,7 @@ def load_motions(world: World, motion: MotionSource | Mapping[str, MotionSource]
         motion = {movable[0]: motion}
     motions: dict[str, Motion] = {}
     models = [model.name for model in world.models]
+    bandwidths = _resolve_bandwidths(bandwidth, motion, models)
     for given, source in motion.items():
         name = resolve_name(given, models, "motion of model", error=SimulationError)
         if name in motions:
@@ -145,8 +162,53 @@ def load_motions(world: World, motion: MotionSource | Mapping[str, MotionSource]
         if not isinstance(source, str | os.PathLike | Motion):
             allowed = "must be a motion, or the path of a motion log"
             raise SimulationError(f"motion of model {name}", repr(source), allowed=allowed, remedy='write "log.csv"')
-        motions[name] = load_motion(source) if isinstance(source, str | os.PathLike) else source
+        if isinstance(source, str | os.PathLike):
+            model = world.model(name)
+            start = model.pose @ model.link(model.canonical_link).pose if model.links else model.pose
+            context = make_log_context(world.environment, start, model.drive)
+            motions[name] = load_motion(source, context, bandwidth=bandwidths.get(name))
+        elif name in bandwidths:
+            remedy = "smooth it where it is made, for example by ns.motion.load(..., bandwidth=...)"
+            raise SimulationError(
+                f"bandwidth of {name}", bandwidths[name], allowed="needs a motion file", remedy=remedy
+            )
+        else:
+            motions[name] = source
     return motions
+
+
+def _resolve_bandwidths(
+    bandwidth: float | Mapping[str, float] | None, motion: Mapping[str, MotionSource], models: Sequence[str]
+) -> dict[str, float]:
+    """Return the bandwidths (Hz) by model name. Raises `SimulationError` for a model whose motion is not given."""
+    given = [resolve_name(name, models, "motion of model", error=SimulationError) for name in motion]
+    if bandwidth is None:
+        return {}
+    if not isinstance(bandwidth, Mapping):
+        return dict.fromkeys(given, bandwidth)
+    return {resolve_name(name, given, "bandwidth of model", error=SimulationError): f for name, f in bandwidth.items()}
+
+
+def load_joints(joints: JointSource | None) -> JointTracks:
+    """Return the tracks of joints by name; logs are read. Raises `SimulationError` and `MotionError`."""
+    if joints is None:
+        return {}
+    if isinstance(joints, str | os.PathLike):
+        return load_joint_log(joints)
+    if isinstance(joints, Sequence):
+        tracks: dict[str, JointTrack] = {}
+        for path in joints:
+            log = load_joint_log(path)
+            twice = next((name for name in log if name in tracks), None)
+            if twice is not None:
+                raise SimulationError("joint", twice, allowed="must be in one log", where=Where(os.fspath(path)))
+            tracks |= log
+        return tracks
+    if not isinstance(joints, Mapping) or not all(isinstance(track, JointTrack) for track in joints.values()):
+        allowed = "must be the path of a log of joint positions, or tracks by the name of the joint"
+        remedy = "write navsense.motion.joint_positions(time, {...})"
+        raise SimulationError("joints", repr(joints), allowed=allowed, remedy=remedy)
+    return joints
 
 
 def simulate(
@@ -156,6 +218,7 @@ def simulate(
     seed: int = 0,
     runs: int | Sequence[int] | None = None,
     motion: MotionSource | Mapping[str, MotionSource] | None = None,
+    joints: JointSource | None = None,
     fidelity: str | None = None,
     epoch: int = 0,
     truth_rate: float = TRUTH_RATE,
@@ -167,6 +230,7 @@ def simulate(
     runs: None for one run without a run axis; a number or a sequence of run numbers for arrays with a leading run axis.
         Run i equals the single run i to the last bit.
     motion: a motion or the path of a log, or a mapping from model names.
+    joints: the path of a log of joint positions, or a mapping from joint names to tracks (`motion.joint_positions`).
     fidelity: "physical" or "classic" for all sensors and clocks; None keeps the fidelity of each. Currents and limits
         that come from plug-ins do not change: use `ns.load(file, fidelity=...)` for these, as `--fidelity` does.
     epoch: integer seconds added to stamps.
@@ -185,6 +249,7 @@ def simulate(
     world = apply_fidelity(world, fidelity)
     with inputs.collect_inputs(world.sources) as sources:
         motions = load_motions(world, motion)
+        world = replace_joint_tracks(world, load_joints(joints))
     session = prepare(
         replace(world, sources=frozenset(sources)),
         duration,
@@ -283,6 +348,7 @@ def record(
     seed: int = 0,
     run: int = 0,
     motion: MotionSource | Mapping[str, MotionSource] | None = None,
+    joints: JointSource | None = None,
     fidelity: str | None = None,
     epoch: int = 0,
     truth_rate: float = TRUTH_RATE,
@@ -318,7 +384,7 @@ def record(
     # No output may replace an input, see `atomic.check_not_input`.
     with inputs.collect_inputs(world.sources), ExitStack() as stack:
         session = prepare(
-            world,
+            replace_joint_tracks(world, load_joints(joints)),
             duration,
             seed=seed,
             runs=(check_run(run),),

@@ -192,7 +192,7 @@ def _build_world(
     step = parse_max_step_size(context, element)
     environment, topic = _add_current(context, element, environment, search, step, classic)
     world_poses = FramePoses(scope.frame)
-    candidates = [parse_model(context, nested, world_poses) for nested in scope.nested.values()]
+    candidates = [parse_model(context, nested, world_poses, environment) for nested in scope.nested.values()]
     parsed_models = [parsed_model for parsed_model in candidates if parsed_model is not None]
     clocks = ClockRegistry()
     for parsed_model in parsed_models:

@@ -1,6 +1,6 @@
 """Construction of the frame graph: all names are declared first, then references are resolved.
 
-Joints keep their poses. Their parents, children, types and axes are checked.
+A file gives each joint at position 0. Parents, children, types and axes of joints are checked.
 """
 
 from __future__ import annotations
@@ -260,13 +260,13 @@ def _check_joint_ends(context: Context, scopes: list[Scope]) -> None:
         for node in scope.own_frames:
             if node.kind != "joint" or node.joint_parent is None or node.attached_to is None:
                 continue
-            if _find_fixed_link(node.joint_parent, models) is _find_fixed_link(node.attached_to, models):
+            if find_fixed_link(node.joint_parent, models) is find_fixed_link(node.attached_to, models):
                 ends = " and ".join(end.name.rpartition("::")[2] for end in (node.joint_parent, node.attached_to))
                 allowed = "parent and child must differ: both are fixed to the same link"
                 context.add_problem(invalid_value(node.element, ends, allowed, attribute="name"))
 
 
-def _find_fixed_link(node: FrameNode, models: dict[FrameNode, Scope]) -> FrameNode | None:
+def find_fixed_link(node: FrameNode, models: dict[FrameNode, Scope]) -> FrameNode | None:
     """Return the link, the static model or the world that a frame is fixed to; the frame itself if that is unknown."""
     passed: set[FrameNode] = set()
     frame: FrameNode | None = node
@@ -296,7 +296,7 @@ def _check_type(context: Context, element: Element, named: str) -> None:
     if joint_type not in schema.JOINT_TYPES:
         raise invalid_choice(element, joint_type or None, sorted(schema.JOINT_TYPES), attribute="type")
     if joint_type != "fixed":
-        reason = "joints keep their poses"
+        reason = "joints keep position 0, or follow a log of positions"
         context.add_note("unsupported", f'{named} type="{joint_type}">', reason, element.where)
 
 

@@ -23,7 +23,7 @@ _NO_PARAMS = "changes to included models are not supported; write the changed mo
 _OLD_FRAMES = "frames were never read here; since SDF 1.7 they belong to the model"
 _NO_STATE = "stored states are not supported; the poses of the models are used"
 _NO_SOUND = "sound is not simulated"
-_NO_JOINTS = "joints keep their poses"
+_NO_JOINTS = "joints keep position 0, or follow a log of positions"
 _NO_NAMESPACES = "namespaces of topics are not supported; give <topic>"
 
 MERGED_MODEL_TAG = "merged model"
@@ -388,6 +388,8 @@ PART = make_schema(attributes="temperature")
 CHANNEL = make_schema("noise")
 """Schema of an element that is one channel of a sensor, for example `<x>` in `<magnetometer>`."""
 
-MOTION = make_schema(repeatable="navsense:waypoint", attributes="loop degrees file bandwidth")
+MOTION = make_schema(
+    repeatable="navsense:waypoint", attributes="loop degrees file bandwidth max_acceleration max_angular_acceleration"
+)
 
 WAYPOINT = make_schema(attributes="time degrees rotation_format")

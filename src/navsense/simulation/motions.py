@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -14,15 +14,19 @@ from navsense.environment.terrain.base import LazyShape
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.motion.base import Motion
 from navsense.motion.derived import attach
+from navsense.motion.joints import JointMotion, JointTrack, JointTracks
 from navsense.motion.stationary import Stationary
 from navsense.sensors.base import UsesRayCasting
-from navsense.world import Link, Model, MountedSensor, World
+from navsense.world import JOINT_KINDS, Joint, Link, Model, MountedSensor, World
 
 Motions = Mapping[str, Motion]
 """Top-level model name -> motion of its canonical link in the world."""
 
 NO_DRIVEN_LINKS: Motions = MappingProxyType({})
 """No link moves separately from its model."""
+
+NO_JOINTS: Mapping[str, float] = MappingProxyType({})
+"""No joint moves."""
 
 
 def replace_motions(world: World, motions: Mapping[str, Motion]) -> World:
@@ -36,6 +40,50 @@ def replace_motions(world: World, motions: Mapping[str, Motion]) -> World:
     return replace(world, models=tuple(replace(m, motion=motions.get(m.name, m.motion)) for m in world.models))
 
 
+def replace_joint_tracks(world: World, tracks: JointTracks) -> World:
+    """Return the world with joints that follow these tracks; a key is any unambiguous ending of a joint's name.
+
+    Raises `SimulationError` for an unknown joint, a joint that has no position, and a joint in a loop of links.
+    """
+    models = {joint.name: model for model in world.models for joint in model.joints}
+    moved: dict[str, JointTrack] = {}
+    for given, track in tracks.items():
+        name = resolve_name(given, models, "joint", error=SimulationError)
+        if name in moved:
+            raise SimulationError("joint", given, allowed=f"is a second track of {name}")
+        if models[name].static:
+            raise SimulationError("joint", name, allowed="is a joint of a static model and cannot move")
+        moved[name] = track
+    changed = []
+    for model in world.models:
+        joints = tuple(replace(joint, track=moved.get(joint.name, joint.track)) for joint in model.joints)
+        changed.append(replace(model, joints=joints))
+        for joint in joints:
+            if joint.track is not None:
+                _check_tree(joint, joints)
+    return replace(world, models=tuple(changed))
+
+
+def _check_tree(moved: Joint, joints: Sequence[Joint]) -> None:
+    """Raise `SimulationError` if other joints connect the two links of a joint that moves."""
+    connected, queue = {moved.parent}, [moved.parent]
+    for name in queue:
+        for joint in joints:
+            if joint is not moved and name in (joint.parent, joint.child):
+                other = joint.child if name == joint.parent else joint.parent
+                if other not in connected:
+                    connected.add(other)
+                    queue.append(other)
+    if moved.child in connected:
+        allowed = "must not be in a loop of links: other joints hold its links together"
+        raise SimulationError("joint", moved.name, allowed=allowed, remedy="remove it from the log of joints")
+
+
+def list_joint_ends(world: World) -> dict[str, float]:
+    """Return the end (s) of the track of each joint that moves."""
+    return {j.name: j.track.end for model in world.models for j in model.joints if j.track is not None}
+
+
 def resolve_motions(world: World) -> Motions:
     """Return the motion of each model; a model without a motion is stationary at its pose."""
     resolved: dict[str, Motion] = {}
@@ -46,23 +94,28 @@ def resolve_motions(world: World) -> Motions:
 
 
 def make_link_motion(model: Model, link: Link, model_motions: Motions, driven_links: Motions) -> Motion:
-    """Return the true motion of a link: that in `driven_links`, else that of its model, which is rigid.
+    """Return the true motion of a link: that in `driven_links`, else from its model and the joints that move it.
 
     driven_links: motions of the links that do not move with their model, by full name.
     """
     if link.name in driven_links:
         return driven_links[link.name]
-    canonical = model.link(model.canonical_link).pose
-    return attach(model_motions[model.name], canonical.inverse() @ link.pose)
+    motion, frame = model_motions[model.name], model.link(model.canonical_link).pose
+    for joint, sign in model.joint_paths.get(link.name, ()):
+        if joint.track is not None:
+            motion = attach(motion, frame.inverse() @ joint.pose)
+            motion = JointMotion(motion, JOINT_KINDS[joint.type], joint.axis, joint.track, sign)
+            frame = joint.pose
+    return attach(motion, frame.inverse() @ link.pose)
 
 
 def make_sensor_motion(
     world: World, sensor: MountedSensor, model_motions: Motions, driven_links: Motions = NO_DRIVEN_LINKS
 ) -> Motion:
     """Return the true motion of a sensor's frame, with its lever arm; arguments as for `make_link_motion`."""
-    if sensor.link in driven_links:
-        return attach(driven_links[sensor.link], sensor.pose)
     model = world.model(sensor.model)
+    if sensor.link in driven_links or sensor.link in model.joint_paths:
+        return attach(make_link_motion(model, model.link(sensor.link), model_motions, driven_links), sensor.pose)
     canonical, link = model.link(model.canonical_link).pose, model.link(sensor.link).pose
     pose: Pose = canonical.inverse() @ link @ sensor.pose
     return attach(model_motions[model.name], pose)
@@ -131,13 +184,13 @@ def read_surface(name: str, lazy_shape: LazyShape, where: Where | None) -> None:
         raise FieldError(subject, error.value, allowed=error.allowed, where=location, remedy=error.remedy) from error
 
 
-def check_motion_ends(motions: Motions, duration: float) -> None:
-    """Raise `MotionError` if a motion ends before `duration` (s)."""
-    for name, motion in motions.items():
-        if motion.end < duration:
+def check_motion_ends(motions: Motions, duration: float, joint_ends: Mapping[str, float] = NO_JOINTS) -> None:
+    """Raise `MotionError` if a motion, or the track of a joint, ends before `duration` (s)."""
+    for name, end in ({name: motion.end for name, motion in motions.items()} | dict(joint_ends)).items():
+        if end < duration:
             raise MotionError(
                 f"duration of the run against the motion of {name!r}",
                 duration,
-                allowed=f"must be at most {motion.end!r} s, where that motion ends",
+                allowed=f"must be at most {end!r} s, where that motion ends",
                 remedy="ask for a shorter duration or give a longer motion",
             )

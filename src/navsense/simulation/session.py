@@ -37,6 +37,7 @@ from navsense.simulation.motions import (
     Motions,
     build_scene,
     check_motion_ends,
+    list_joint_ends,
     make_environment,
     make_link_motion,
     make_sensor_motion,
@@ -220,9 +221,12 @@ def make_truth(name: str, motion: Motion, ticks: Ticks, epoch: int) -> Truth:
     return Truth(name, ticks.time, **dict(zip(TRUTH_ARRAYS, block.arrays, strict=True)), epoch=epoch)
 
 
-def find_common_end(motions: Motions) -> float:
-    """Return the time (s) at which the first motion ends. Raises `SimulationError` if no motion ends."""
-    end = min((motion.end for motion in motions.values()), default=math.inf)
+def find_common_end(motions: Motions, joint_ends: Mapping[str, float]) -> float:
+    """Return the time (s) at which the first motion, or track of a joint, ends.
+
+    Raises `SimulationError` if none ends.
+    """
+    end = min((*(motion.end for motion in motions.values()), *joint_ends.values()), default=math.inf)
     if math.isinf(end):
         allowed = "required because no motion of this world ends"
         remedy = "give --duration S (duration=S in Python)"
@@ -260,8 +264,10 @@ def prepare(
     if live:
         seconds = math.inf
     else:
-        seconds = check_duration(find_common_end(model_motions) if duration is None else duration)
-        check_motion_ends(model_motions, seconds)
+        seconds = check_duration(
+            find_common_end(model_motions, list_joint_ends(world)) if duration is None else duration
+        )
+        check_motion_ends(model_motions, seconds, list_joint_ends(world))
     scene = build_scene(world, model_motions, driven_links)
     return Session(
         world=world,

@@ -57,7 +57,7 @@ from navsense.recordings.info import (
 )
 from navsense.recordings.mcap import lz4_rows, records
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
-from navsense.recordings.world_json import world_to_json
+from navsense.recordings.world_json import list_motion_sources, world_to_json
 
 CHUNK_BYTES = 12_000_000
 """Largest uncompressed size of a chunk, unless the messages of one instant are larger."""
@@ -530,6 +530,9 @@ def make_mcap_metadata(recorded_run: RecordedRun) -> dict[str, str]:
     faults = list_faults(recorded_run.world)
     if faults:
         values["faults"] = json.dumps(faults)
+    sources = list_motion_sources(recorded_run.world)
+    if sources:
+        values["motions"] = json.dumps(sources)
     return {**values, WORLD_JSON_KEY: json.dumps(world_to_json(recorded_run.world, recorded_run.topics))}
 
 

@@ -15,15 +15,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from navsense.environment.base import Environment
 from navsense.sdf.context import Context
 from navsense.sdf.frame_graph import walk_scopes
 from navsense.sdf.frames import FrameNode, FramePoses, Scope
 from navsense.sdf.parse.children import parse_child_flag
+from navsense.sdf.parse.drive import parse_drive
+from navsense.sdf.parse.joints import parse_joints
 from navsense.sdf.parse.motion import check_nested_motion, parse_motion
 from navsense.sdf.schema import ACTUATOR_TAG, MERGED_MODEL_TAG, SKIPPED_INCLUDE_TAG
 from navsense.sdf.values import invalid_value, is_effort, parse_attribute_flag
 from navsense.sdf.xml_reader import Element
-from navsense.world import Link, Model
+from navsense.world import Link, Model, make_log_context
 
 DRIVE_WORDS = re.compile(
     r"drive(?!r)|thruster|thrust_|ackermann|mecanum|tracked|velocity[-_]?control|motor|multicopter|planar_move"
@@ -46,7 +49,9 @@ class ParsedModel:
         return [(scope, link) for scope in self.scopes for link in scope.list_frames("link")]
 
 
-def parse_model(context: Context, scope: Scope, world_poses: FramePoses) -> ParsedModel | None:
+def parse_model(
+    context: Context, scope: Scope, world_poses: FramePoses, environment: Environment
+) -> ParsedModel | None:
     """Return a top-level model. A model without a link gives None, and a problem or, if it is static, a note."""
     scopes = tuple(walk_scopes(scope))
     poses = FramePoses(scope.frame)
@@ -62,14 +67,19 @@ def parse_model(context: Context, scope: Scope, world_poses: FramePoses) -> Pars
     if context.skip_missing and not static:
         _check_canonical_link(context, scope)
     links = tuple(Link(link.name, poses.find_pose(link)) for inner in scopes for link in inner.list_frames("link"))
+    pose = world_poses.find_pose(scope.frame)
+    drive = None if static else parse_drive(context, scope, poses)
+    log_context = make_log_context(environment, pose @ poses.find_pose(scope.canonical), drive)
     model = Model(
         name=scope.frame.name,
         links=links,
         canonical_link=scope.canonical.name,
-        pose=world_poses.find_pose(scope.frame),
+        pose=pose,
         static=static,
-        motion=parse_motion(context, scope, static=static),
+        motion=parse_motion(context, scope, log_context, drive, static=static),
         actuators=_find_actuators(scope.element),
+        drive=drive,
+        joints=parse_joints(context, scopes, poses),
         where=scope.element.where,
     )
     return ParsedModel(model, scopes, poses)

@@ -10,11 +10,13 @@ Poses are those of the model's canonical link in the world. Paths are relative t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from navsense.core.pose import Pose
 from navsense.core.text import parse_decimal
-from navsense.motion.base import Motion
+from navsense.motion.base import LogContext, Motion
+from navsense.motion.velocity_commands import NO_LIMITS, Drive, VelocityCommands
 from navsense.sdf.context import Context
 from navsense.sdf.frames import Scope
 from navsense.sdf.schema import MOTION, WAYPOINT
@@ -30,8 +32,13 @@ from navsense.sdf.xml_reader import Element
 MOTION_TAG = "navsense:motion"
 
 
-def parse_motion(context: Context, scope: Scope, *, static: bool) -> Motion | None:
-    """Return the motion of a top-level model; None if it is stationary, and after a problem."""
+def parse_motion(
+    context: Context, scope: Scope, log_context: LogContext, drive: Drive | None, *, static: bool
+) -> Motion | None:
+    """Return the motion of a top-level model; None if it is stationary, and after a problem.
+
+    `log_context` is what a log needs of the world. `drive` has limits for velocity commands.
+    """
     element = context.find_child(scope.element, MOTION_TAG, MOTION)
     if element is None:
         return None
@@ -39,7 +46,11 @@ def parse_motion(context: Context, scope: Scope, *, static: bool) -> Motion | No
         allowed, remedy = "a static model cannot move", "remove <static>"
         context.add_problem(invalid_value(element, scope.frame.name, allowed, remedy=remedy))
     with context.collect_errors(), map_spec_errors(element):
-        return _read_motion(element) if "file" in element.attributes else _parse_waypoints(context, element)
+        return (
+            _read_motion(element, log_context, drive)
+            if "file" in element.attributes
+            else _parse_waypoints(context, element)
+        )
     return None
 
 
@@ -51,7 +62,11 @@ def check_nested_motion(context: Context, scope: Scope) -> None:
         context.add_problem(invalid_value(element, scope.frame.name, allowed, remedy="move it to the top-level model"))
 
 
-def _read_motion(element: Element) -> Motion:
+LIMIT_ATTRIBUTES = ("max_acceleration", "max_angular_acceleration")
+"""Attributes for velocity commands: m/s^2, rad/s^2."""
+
+
+def _read_motion(element: Element, log_context: LogContext, drive: Drive | None) -> Motion:
     # This imports SciPy, which a world without motion does not need.
     from navsense.recordings.recorded_motion import load_motion
 
@@ -64,10 +79,20 @@ def _read_motion(element: Element) -> Motion:
     if file is None:
         raise invalid_value(element, "empty", "must be the path of a motion log", attribute="file")
     bandwidth = parse_attribute_number(element, "bandwidth", above=0.0)
+    given = {name: parse_attribute_number(element, name, above=0.0) for name in LIMIT_ATTRIBUTES}
+    limits = {name: value for name, value in given.items() if value is not None}
     try:
-        return load_motion(Path(element.path).parent / file, bandwidth=bandwidth)
+        motion = load_motion(Path(element.path).parent / file, log_context, bandwidth=bandwidth)
     except (OSError, ValueError) as error:
         raise invalid_value(element, file, f"cannot be read: {error}", attribute="file") from error
+    if not limits:
+        return motion
+    if not isinstance(motion, VelocityCommands):
+        name = next(iter(limits))
+        allowed = "is allowed with velocity commands only"
+        raise invalid_value(element, element.attributes[name], allowed, attribute=name)
+    base = replace(drive.limits if drive else NO_LIMITS, track=0.0, max_deceleration=None)
+    return replace(motion, limits=replace(base, **limits))
 
 
 def _parse_waypoints(context: Context, element: Element) -> Motion | None:

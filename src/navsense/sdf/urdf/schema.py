@@ -12,7 +12,7 @@ from navsense.sdf.context import ElementSchema, make_schema, split_tags
 _VISUAL_ONLY = "has only a visual effect"
 _NO_DYNAMICS = "forces and contacts are not simulated; a model follows its motion"
 _NO_ACTUATORS = "actuators and their controllers are not simulated"
-_NO_JOINT_MOTION = "joints keep their poses: their position is 0"
+_NO_JOINT_MOTION = "joints keep position 0, or follow a log of positions"
 _OTHER_PROGRAM = "belongs to another program"
 
 ROBOT = make_schema(

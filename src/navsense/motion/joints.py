@@ -1,0 +1,237 @@
+"""Joints that follow a log of positions: the motion of a frame that turns or slides relative to its base.
+
+The position q (rad or m) of a joint is a cubic C2 spline through the rows of its log. Frame j is fixed in the base;
+frame k lies on it at q = 0. With R = rotation_wj, the axis u (unit vector, equal in j and k), and omega and alpha of j:
+
+    revolute     p_k = p_j,   v_k = v_j,   a_k = a_j
+                 rotation_wk = rotation_wj exp([u q]x),   w = exp([u q]x)^-1 omega
+                 omega_k = w + u q',   alpha_k = exp([u q]x)^-1 alpha + u q'' + w x u q'
+    prismatic    p_k = p_j + R u q,   v_k = v_j + R (omega x u q + u q')
+                 a_k = a_j + R (alpha x u q + omega x (omega x u q) + 2 omega x u q' + u q'')
+                 rotation_wk = rotation_wj,   omega_k = omega,   alpha_k = alpha
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from navsense.core.errors import MotionError
+from navsense.core.intervals import find_interval
+from navsense.core.kernels import kernel
+from navsense.core.rotation import cross, multiply, rotate
+from navsense.core.summaries import format_spec
+from navsense.core.typing import FloatArray, Quaternions, Times, Vector, Vectors
+from navsense.motion._spline import interpolate
+from navsense.motion.base import Motion, MotionBlock, check_instants, copy_read_only, empty_arrays
+
+JointKind = Literal["revolute", "prismatic"]
+
+
+@kernel
+def _evaluate_positions(knots: Times, rows: FloatArray, time: Times, out: FloatArray) -> None:
+    """Write the position, velocity and acceleration (n, 3) at each time (s).
+
+    rows (m, 2): value and slope at each knot.
+    """
+    segment = 0
+    for i in range(time.shape[0]):
+        segment = find_interval(knots, time[i], segment)
+        h, x = knots[segment + 1] - knots[segment], time[i] - knots[segment]
+        value, start, end = rows[segment, 0], rows[segment, 1], rows[segment + 1, 1]
+        slope = (rows[segment + 1, 0] - value) / h
+        curvature = (start + end - 2.0 * slope) / h
+        cubic, square = curvature / h, (slope - start) / h - curvature
+        out[i, 0] = value + x * (start + x * (square + x * cubic))
+        out[i, 1] = start + x * (2.0 * square + x * 3.0 * cubic)
+        out[i, 2] = 2.0 * square + 6.0 * x * cubic
+
+
+@dataclass(frozen=True, eq=False)
+class JointTrack:
+    """The position of a joint over time: the cubic C2 spline through the rows of a log.
+
+    time: (n,) s, strictly increasing, n >= 2. The first one is 0 or earlier.
+    position: (n,) rad or m.
+
+    Raises `MotionError` for wrong shapes, numbers that are not finite, times that do not increase, and a first time
+    after 0.
+
+    >>> swing = ns.motion.JointTrack(np.linspace(0.0, 2.0, 201), np.sin(np.linspace(0.0, 2.0, 201)))
+    >>> swing.at(np.array([1.0])).round(6)  # sin, cos, -sin
+    array([[ 0.841471,  0.540302, -0.841471]])
+    """
+
+    time: Times
+    position: FloatArray
+    _rows: FloatArray = field(init=False, repr=False)
+
+    __repr__ = format_spec
+
+    def __post_init__(self) -> None:
+        """Check the rows and compute the spline."""
+        object.__setattr__(self, "time", copy_read_only(self.time))
+        object.__setattr__(self, "position", copy_read_only(self.position))
+        count = self.time.size
+        shapes = (self.time.shape, self.position.shape)
+        if shapes != ((count,), (count,)):
+            raise MotionError("shapes of time and position of a joint", shapes, allowed="must be (n,) and (n,)")
+        if count < 2:
+            raise MotionError("number of rows of a joint", count, allowed="must be >= 2")
+        for name, values in (("time", self.time), ("position", self.position)):
+            bad = np.flatnonzero(~np.isfinite(values))
+            if bad.size:
+                raise MotionError(f"{name} of row {bad[0]} of a joint", float(values[bad[0]]), allowed="must be finite")
+        late = np.flatnonzero(np.diff(self.time, prepend=-math.inf) <= 0.0)
+        if late.size:
+            row = int(late[0])
+            allowed = f"must be after the row before, {float(self.time[row - 1])!r}"
+            remedy = "sort the rows and remove duplicates"
+            raise MotionError(f"time of row {row} of a joint", float(self.time[row]), allowed=allowed, remedy=remedy)
+        if self.time[0] > 0.0:
+            allowed, remedy = "must be 0 or earlier", "subtract it from all times"
+            raise MotionError("time of row 0 of a joint", float(self.time[0]), allowed=allowed, remedy=remedy)
+        rows = np.empty((count, 2, 1))
+        rows[:, 0, 0] = self.position
+        interpolate(self.time, rows, "not-a-knot")
+        object.__setattr__(self, "_rows", copy_read_only(np.ascontiguousarray(rows[:, :, 0])))
+
+    @property
+    def end(self) -> float:
+        """Time (s) of the last row."""
+        return float(self.time[-1])
+
+    def at(self, time: Times) -> FloatArray:
+        """Return position, velocity and acceleration (n, 3) of the joint at `time` (n,) s, in any order.
+
+        Raises `MotionError` for a time that is below 0, after `end` or not finite.
+        """
+        time = check_instants(time, self.end)
+        out = np.empty((time.shape[0], 3))
+        _evaluate_positions(self.time, self._rows, time, out)
+        out.setflags(write=False)
+        return out
+
+
+JointTracks = Mapping[str, JointTrack]
+"""Name of a joint -> its position over time."""
+
+
+def joint_positions(time: Times, positions: Mapping[str, FloatArray]) -> dict[str, JointTrack]:
+    """Return the tracks of joints through `positions` (n,) rad or m at `time` (n,) s.
+
+    positions: by the name of the joint, or any unambiguous ending of it. The first row is at t = 0.
+
+    Raises `MotionError` as `JointTrack` does.
+
+    >>> time = np.linspace(0.0, 2.0, 21)
+    >>> ns.motion.joint_positions(time, {"elbow": 0.5 * time})["elbow"].at(np.array([1.0])).round(6)
+    array([[0.5, 0.5, 0. ]])
+    """
+    times = np.array(time, dtype=np.float64)
+    if times.size and np.isfinite(times.flat[0]):
+        times -= times.flat[0]
+    return {name: JointTrack(times, np.array(values, dtype=np.float64)) for name, values in positions.items()}
+
+
+@kernel
+def _move_joint(
+    is_revolute: bool,
+    sign: float,
+    axis: FloatArray,
+    states: FloatArray,
+    position: Vectors,
+    rotation: Quaternions,
+    velocity: Vectors,
+    omega: Vectors,
+    acceleration: Vectors,
+    alpha: Vectors,
+    out_position: Vectors,
+    out_rotation: Quaternions,
+    out_velocity: Vectors,
+    out_omega: Vectors,
+    out_acceleration: Vectors,
+    out_alpha: Vectors,
+) -> None:
+    """Write the motion of frame k from that of frame j. states (n, 3): position of the joint and its derivatives."""
+    ux, uy, uz = axis[0], axis[1], axis[2]
+    for i in range(position.shape[0]):
+        q, dq, ddq = sign * states[i, 0], sign * states[i, 1], sign * states[i, 2]
+        w, x, y, z = rotation[i, 0], rotation[i, 1], rotation[i, 2], rotation[i, 3]
+        ox, oy, oz = omega[i, 0], omega[i, 1], omega[i, 2]
+        ax, ay, az = alpha[i, 0], alpha[i, 1], alpha[i, 2]
+        for axis_index in range(3):
+            out_position[i, axis_index] = position[i, axis_index]
+            out_velocity[i, axis_index] = velocity[i, axis_index]
+            out_acceleration[i, axis_index] = acceleration[i, axis_index]
+        if is_revolute:
+            s = math.sin(0.5 * q)
+            tw, tx, ty, tz = math.cos(0.5 * q), s * ux, s * uy, s * uz
+            w, x, y, z = multiply(w, x, y, z, tw, tx, ty, tz)
+            ox, oy, oz = rotate(tw, -tx, -ty, -tz, ox, oy, oz)
+            ax, ay, az = rotate(tw, -tx, -ty, -tz, ax, ay, az)
+            cx, cy, cz = cross(ox, oy, oz, dq * ux, dq * uy, dq * uz)
+            ox, oy, oz = ox + dq * ux, oy + dq * uy, oz + dq * uz
+            ax, ay, az = ax + ddq * ux + cx, ay + ddq * uy + cy, az + ddq * uz + cz
+        else:
+            px, py, pz = rotate(w, x, y, z, q * ux, q * uy, q * uz)
+            out_position[i, 0] += px
+            out_position[i, 1] += py
+            out_position[i, 2] += pz
+            cx, cy, cz = cross(ox, oy, oz, q * ux, q * uy, q * uz)
+            px, py, pz = rotate(w, x, y, z, cx + dq * ux, cy + dq * uy, cz + dq * uz)
+            out_velocity[i, 0] += px
+            out_velocity[i, 1] += py
+            out_velocity[i, 2] += pz
+            # omega x (omega x u q + 2 u q')
+            cx, cy, cz = cross(ox, oy, oz, cx + 2.0 * dq * ux, cy + 2.0 * dq * uy, cz + 2.0 * dq * uz)
+            tx, ty, tz = cross(ax, ay, az, q * ux, q * uy, q * uz)
+            px, py, pz = rotate(w, x, y, z, cx + tx + ddq * ux, cy + ty + ddq * uy, cz + tz + ddq * uz)
+            out_acceleration[i, 0] += px
+            out_acceleration[i, 1] += py
+            out_acceleration[i, 2] += pz
+        out_rotation[i, 0], out_rotation[i, 1], out_rotation[i, 2], out_rotation[i, 3] = w, x, y, z
+        out_omega[i, 0], out_omega[i, 1], out_omega[i, 2] = ox, oy, oz
+        out_alpha[i, 0], out_alpha[i, 1], out_alpha[i, 2] = ax, ay, az
+
+
+@dataclass(frozen=True, eq=False)
+class JointMotion:
+    """The motion of the frame of a joint that moves with it, from the motion `base` of the frame that does not.
+
+    kind: "revolute" or "prismatic".
+    axis: unit vector in the frame of the joint.
+    track: position of the joint over time.
+    sign: 1.0; -1.0 if `base` is that of the child.
+
+    >>> swing = ns.motion.JointTrack(np.array([0.0, 2.0]), np.array([0.0, 1.0]))
+    >>> arm = ns.motion.JointMotion(ns.motion.Stationary(), "revolute", (0.0, 0.0, 1.0), swing)
+    >>> arm.at(np.array([1.0])).angular_velocity_b
+    array([[0. , 0. , 0.5]])
+    """
+
+    base: Motion
+    kind: JointKind
+    axis: Vector
+    track: JointTrack
+    sign: float = 1.0
+
+    __repr__ = format_spec
+
+    @property
+    def end(self) -> float:
+        """Last time (s) of the base and of the log of the joint."""
+        return min(self.base.end, self.track.end)
+
+    def at(self, time: Times) -> MotionBlock:
+        """Return the motion at `time` (n,) s. Raises `MotionError` for a time below 0 or after `end`."""
+        states, body = self.track.at(time), self.base.at(time)
+        arrays = empty_arrays(states.shape[0])
+        _move_joint(
+            self.kind == "revolute", self.sign, copy_read_only(np.array(self.axis)), states, *body.arrays, *arrays
+        )
+        return MotionBlock(*arrays)

@@ -1,0 +1,140 @@
+"""Logs of joint positions: CSV, or a recorded topic of `sensor_msgs/JointState`.
+
+    FILE    FILE:TOPIC
+
+CSV has the header `time,JOINT,...`: s, and rad or m for each joint, by any unambiguous ending of its name. A topic is
+required if a recording has several topics of joints. Its times are the stamps; the log time for a message without one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from navsense.core import inputs
+from navsense.core.errors import MotionError, RecordingError, Where
+from navsense.core.names import resolve_name
+from navsense.core.text import parse_decimal
+from navsense.core.typing import AnyArray, FloatArray
+from navsense.messages.base import NANOSECONDS_PER_SECOND
+from navsense.motion._spline import split_rows
+from navsense.motion.joints import JointTrack, joint_positions
+from navsense.recordings import message_recordings
+from navsense.recordings.channels import MessageReader
+from navsense.recordings.columns import read_stamp_field
+from navsense.recordings.format import find_format_of_recording, list_suffixes
+from navsense.recordings.quantities import decode_topic
+
+JOINT_STATE = "sensor_msgs/msg/JointState"
+
+TIME_COLUMNS = ("time", "timestamp", "t")
+
+_FILE_KIND = inputs.FileKind("log of joints", MotionError, "must be a CSV file in UTF-8, or a recording of messages")
+
+
+def load_joint_log(path: str | os.PathLike[str]) -> dict[str, JointTrack]:
+    """Return the position of each joint in a log over time, by the name in the log.
+
+    The log starts at t = 0 with its first row; with the first message that completes all joints.
+
+    Raises `MotionError` with file and line for an unreadable file and for invalid rows.
+
+    >>> rows = [[0.0, 0.0], [0.5, 0.1], [1.0, 0.4]]
+    >>> np.savetxt("joints.csv", rows, delimiter=",", header="time,rotor_0_joint", comments="")
+    >>> from navsense.recordings.joint_log import load_joint_log
+    >>> load_joint_log("joints.csv")["rotor_0_joint"].end
+    1.0
+    """
+    text = os.fspath(path)
+    suffixes = "|".join(re.escape(suffix) for suffix in (*list_suffixes(), "/"))
+    match = None if Path(text).exists() else re.fullmatch(f"(.+?(?:{suffixes})):(.+)", text, re.IGNORECASE | re.DOTALL)
+    file, topic = (Path(match.group(1)), match.group(2)) if match else (Path(text), "")
+    try:
+        if find_format_of_recording(file) is not None and message_recordings.is_message_recording(file):
+            with message_recordings.open_messages(file) as reader:
+                return _read_messages(reader, topic, file)
+        return _read_csv(text)
+    except RecordingError as error:
+        place = error.where or Where(str(file))
+        raise MotionError(error.what, error.value, allowed=error.allowed, where=place, remedy=error.remedy) from error
+    except MotionError as error:
+        error.where = error.where or Where(str(file))
+        raise
+
+
+def _read_csv(name: str) -> dict[str, JointTrack]:
+    """Return the tracks of a CSV log."""
+
+    def list_rows() -> list[tuple[int, str]] | islice[tuple[int, str]]:
+        lines = ((number, line) for number, line in enumerate(inputs.read_lines(name, _FILE_KIND), 1) if line.strip())
+        return islice(lines, 1, None)
+
+    first = next((line for line in inputs.read_lines(name, _FILE_KIND) if line.strip()), "")
+    columns = [part.strip() for part in first.split(",")]
+    if columns[0].lower() not in TIME_COLUMNS or len(columns) < 2 or "" in columns or len(set(columns)) < len(columns):
+        allowed = "must be time,JOINT,... with the name of each joint once"
+        raise MotionError("header of the log of joints", first.strip(), allowed=allowed, where=Where(name, 1))
+    count = sum(1 for _ in list_rows())
+    values, lines = np.empty((count, len(columns))), (line for _, line in list_rows())
+    for part in split_rows(count):
+        try:
+            block = np.loadtxt(islice(lines, part.stop - part.start), delimiter=",", comments=None, ndmin=2)
+            values[part] = block
+        except ValueError as error:
+            _raise_first_error(name, list_rows(), columns)
+            raise MotionError("log of joints", str(error), where=Where(name), allowed=_FILE_KIND.allowed) from error
+    return joint_positions(values[:, 0], dict(zip(columns[1:], values[:, 1:].T, strict=True)))
+
+
+def _raise_first_error(name: str, rows: list[tuple[int, str]] | islice[tuple[int, str]], columns: list[str]) -> None:
+    """Raise `MotionError` for the first row that is not one number for each column."""
+    for number, line in rows:
+        cells = line.split(",")
+        if len(cells) != len(columns):
+            allowed = f"must be {len(columns)}, as in the header"
+            raise MotionError("number of columns", len(cells), allowed=allowed, where=Where(name, number))
+        for cell, column in zip(cells, columns, strict=True):
+            if parse_decimal(cell) is None:
+                raise MotionError(column, cell.strip(), allowed="must be a finite number", where=Where(name, number))
+
+
+def _read_messages(reader: MessageReader, topic: str, file: Path) -> dict[str, JointTrack]:
+    """Return the tracks of the joints in the messages of a topic."""
+    channels = {channel.topic: channel for channel in reader.channels if channel.type == JOINT_STATE and channel.is_ros}
+    where = Where(str(file))
+    if topic:
+        topic = resolve_name(topic, channels, "joint states", where=where, error=MotionError, separator="/")
+    elif len(channels) != 1:
+        what = f"{len(channels) or 'no'} topics of {JOINT_STATE}"
+        remedy = f"write {file}:{next(iter(channels))}" if channels else ""
+        raise MotionError(
+            what, allowed=f"must be one of {', '.join(channels)}" * bool(channels), where=where, remedy=remedy
+        )
+    else:
+        topic = next(iter(channels))
+    times: dict[str, list[AnyArray]] = {}
+    values: dict[str, list[FloatArray]] = {}
+    for part in decode_topic(reader, topic, JOINT_STATE):
+        stamp = read_stamp_field(part.rows)
+        stamp = np.where(stamp == 0, part.log_time.astype(np.int64), stamp)
+        for index in range(min(part.shape.lengths.get("name", 0), part.shape.lengths.get("position", 0))):
+            joint = part.shape.strings[f"name.{index}"]
+            times.setdefault(joint, []).append(stamp)
+            values.setdefault(joint, []).append(np.asarray(part.rows["position"][:, index], dtype=np.float64))
+    if not times:
+        raise MotionError(f"topic {topic} without positions of joints", where=where)
+    joined = {joint: np.concatenate(parts) for joint, parts in times.items()}
+    start = max(int(stamps.min()) for stamps in joined.values())
+    tracks = {}
+    for joint, stamps in joined.items():
+        order = np.argsort(stamps, kind="stable")
+        time = (stamps[order] - start) / NANOSECONDS_PER_SECOND
+        try:
+            tracks[joint] = JointTrack(time, np.concatenate(values[joint])[order])
+        except MotionError as error:
+            raise MotionError(f"{error.what}: {joint}", error.value, allowed=error.allowed, where=where) from error
+    return tracks

@@ -1,0 +1,155 @@
+"""Drive plug-ins of a model: how it follows velocity commands.
+
+The plug-ins are those of Gazebo, Gazebo Classic and gazebo_ros_pkgs. A wheeled robot turns about the middle of its
+driven wheels: the mean position of the joints in the plug-in; of the axle that does not steer if another one steers.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from navsense.core.pose import Pose
+from navsense.core.text import parse_decimal
+from navsense.core.typing import Vector
+from navsense.motion.velocity_commands import NO_LIMITS, CommandLimits, Drive, DriveKind
+from navsense.sdf.context import Context
+from navsense.sdf.frames import FramePoses, Scope, find_frame
+from navsense.sdf.xml_reader import Element
+
+
+class DriveFamily(NamedTuple):
+    """A family of drive plug-ins: words in the file or the name, and the commands that it follows."""
+
+    words: re.Pattern[str]
+    kind: DriveKind
+
+
+FAMILIES = (
+    DriveFamily(
+        re.compile(r"diff[-_]?drive|skid[-_]?steer|ackermann|tracked[-_]?vehicle", re.IGNORECASE), "differential"
+    ),
+    DriveFamily(re.compile(r"planar[-_]?move|force[-_]?based[-_]?move|mecanum[-_]?drive", re.IGNORECASE), "holonomic"),
+    DriveFamily(re.compile(r"velocity[-_]?control", re.IGNORECASE), "free"),
+)
+
+IS_GAZEBO = re.compile(r"gz-sim|ignition-gazebo|gz::sim|ignition::gazebo", re.IGNORECASE)
+"""Plug-ins whose default topic is in the namespace of the model."""
+
+JOINT_TAGS = re.compile(r"(front_|rear_|back_)?(left|right)(_?(front|rear))?_?joint", re.IGNORECASE)
+STEERING_TAGS = ("left_steering_joint", "right_steering_joint")
+TOPIC_TAGS = ("topic", "commandTopic", "command_topic")
+NAMESPACE_TAGS = ("robotNamespace", "robot_namespace")
+
+WHEEL_BASE, STEERING_LIMIT = 1.0, 0.5
+"""Defaults of gz-sim's AckermannSteering: m, rad."""
+
+
+def parse_drive(context: Context, scope: Scope, poses: FramePoses) -> Drive | None:
+    """Return the first drive among the plug-ins of a top-level model; None if it has none."""
+    for plugin in scope.element.find_all("plugin"):
+        file, name = plugin.get_attribute("filename") or "", plugin.get_attribute("name") or ""
+        for family in FAMILIES:
+            if family.words.search(file) or family.words.search(name):
+                return _read_drive(context, scope, poses, plugin, family.kind)
+    return None
+
+
+def _read_drive(context: Context, scope: Scope, poses: FramePoses, plugin: Element, kind: DriveKind) -> Drive:
+    """Return the drive of a plug-in."""
+    file, name = plugin.get_attribute("filename") or "", plugin.get_attribute("name") or ""
+    is_gazebo = bool(IS_GAZEBO.search(f"{file} {name}"))
+    topic = _find_text(plugin, TOPIC_TAGS) or (f"/model/{scope.frame.name}/cmd_vel" if is_gazebo else "cmd_vel")
+    namespace = _find_text(plugin, NAMESPACE_TAGS)
+    if namespace and not topic.startswith("/"):
+        topic = f"{namespace.rstrip('/')}/{topic}"
+    return Drive(
+        name=f"plug-in {file or name}",
+        kind=kind,
+        topic=topic,
+        pose=Pose(_find_center(scope, poses, plugin, kind)),
+        limits=NO_LIMITS if kind == "free" else _read_limits(context, plugin),
+    )
+
+
+def _find_text(plugin: Element, tags: tuple[str, ...]) -> str:
+    """Return the text of the first child with one of the tags and a text; "" without one."""
+    return next((child.text for child in plugin.find_all(*tags) if child.text), "")
+
+
+def _find_center(scope: Scope, poses: FramePoses, plugin: Element, kind: DriveKind) -> Vector:
+    """Return the position (m) in the model that the commands refer to."""
+    if kind == "free":
+        return poses.find_pose(scope.canonical).position if scope.canonical is not None else (0.0, 0.0, 0.0)
+    joints = (child.text for child in plugin.children if JOINT_TAGS.fullmatch(child.tag))
+    wheels = list(_find_positions(scope, poses, joints))
+    steering = list(_find_positions(scope, poses, (child.text for child in plugin.find_all(*STEERING_TAGS))))
+    if wheels and steering:
+        # Commands of a vehicle that steers refer to the axle that does not steer.
+        steered = _compute_mean([position[0] for position in steering])
+        distance = max(abs(x - steered) for x, _, _ in wheels)
+        wheels = [position for position in wheels if abs(position[0] - steered) >= 0.5 * distance]
+    if not wheels:
+        return (0.0, 0.0, 0.0)
+    return (_compute_mean([x for x, _, _ in wheels]), _compute_mean([y for _, y, _ in wheels]), 0.0)
+
+
+def _compute_mean(values: list[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _find_positions(scope: Scope, poses: FramePoses, names: Iterator[str]) -> Iterator[Vector]:
+    """Yield the positions (m) in the model of the joints with these names; other names are skipped."""
+    for name in names:
+        node = find_frame(scope, name.strip())
+        if node is not None and node.kind == "joint":
+            yield poses.find_pose(node).position
+
+
+def _read_limits(context: Context, plugin: Element) -> CommandLimits:
+    """Return the limits of velocity and acceleration of a plug-in. A text that is no number gives a warning."""
+    linear, angular = (_read_bounds(context, plugin, part) for part in ("linear_", "angular_"))
+    limits: dict[str, float] = {}
+    for part, (low, high, down, up) in (("", linear), ("angular_", angular)):
+        if low <= high:
+            limits[f"min_{part}velocity"], limits[f"max_{part}velocity"] = low, high
+        if up > 0.0:
+            limits[f"max_{part}acceleration"] = up
+        if 0.0 < -down < math.inf:
+            limits[f"max_{part}deceleration"] = -down
+    rim = _read_number(context, plugin, ("max_wheel_acceleration", "wheelAcceleration"), 0.0)
+    track = _read_number(context, plugin, ("wheel_separation", "wheelSeparation"), 0.0)
+    if rim > 0.0 and track > 0.0:
+        limits["max_acceleration"], limits["track"] = rim, track
+    if plugin.find(*STEERING_TAGS) is not None:
+        base = _read_number(context, plugin, ("wheel_base",), WHEEL_BASE)
+        angle = _read_number(context, plugin, ("steering_limit",), STEERING_LIMIT)
+        if base > 0.0 and 0.0 < angle <= 0.5 * math.pi:
+            limits["min_turning_radius"] = base / math.sin(angle)
+    return CommandLimits(**limits)
+
+
+def _read_bounds(context: Context, plugin: Element, part: str) -> tuple[float, float, float, float]:
+    """Return the lower and upper limit of a velocity, and those of its rate of change."""
+    low, high, down, up = (
+        _read_number(context, plugin, (f"{bound}_{part}{kind}", f"{bound}_{kind}"), limit)
+        for kind in ("velocity", "acceleration")
+        for bound, limit in (("min", -math.inf), ("max", math.inf))
+    )
+    return low, high, down, up
+
+
+def _read_number(context: Context, plugin: Element, tags: tuple[str, ...], default: float) -> float:
+    """Return the number of the first of the tags that the plug-in has."""
+    for tag in tags:
+        child = plugin.find(tag)
+        if child is None:
+            continue
+        value = parse_decimal(child.text)
+        if value is not None:
+            return value
+        reason = f"{child.text!r} is not a number: ignored"
+        context.add_note("warning", f"<plugin><{tag}>", reason, child.where)
+    return default

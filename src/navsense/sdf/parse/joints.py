@@ -1,0 +1,67 @@
+"""`<joint>`: the joints between the links of a top-level model.
+
+The position of a joint in the file is 0. Its axis has the coordinates of the frame in `expressed_in`, by default those
+of the joint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from navsense.core.pose import conjugate, rotate
+from navsense.core.typing import Vector
+from navsense.sdf.context import Context
+from navsense.sdf.frame_graph import find_fixed_link
+from navsense.sdf.frames import FrameNode, FramePoses, Scope, find_frame
+from navsense.sdf.values import parse_vector
+from navsense.world import Joint
+
+DEFAULT_AXIS = (0.0, 0.0, 1.0)
+
+
+def parse_joints(context: Context, scopes: tuple[Scope, ...], poses: FramePoses) -> tuple[Joint, ...]:
+    """Return the joints between two links of a top-level model and its nested models."""
+    return tuple(_parse_joints(context, scopes, poses))
+
+
+def _parse_joints(context: Context, scopes: tuple[Scope, ...], poses: FramePoses) -> Iterator[Joint]:
+    models = {scope.frame: scope for scope in scopes}
+    for scope in scopes:
+        for node in scope.list_frames("joint"):
+            if node.joint_parent is None or node.attached_to is None:
+                continue
+            parent, child = (_find_link(end, models) for end in (node.joint_parent, node.attached_to))
+            if parent is None or child is None:  # a joint to the world or to a frame with problems
+                continue
+            with context.collect_errors():
+                pose = poses.find_pose(node)
+                axis = _parse_axis(node, scope, poses)
+                yield Joint(node.name, parent.name, child.name, node.element.get_attribute("type") or "", pose, axis)
+
+
+def _find_link(node: FrameNode, models: dict[FrameNode, Scope]) -> FrameNode | None:
+    """Return the link that an end of a joint is fixed to; None if there is none."""
+    if node.kind == "world":
+        return None
+    link = find_fixed_link(node, models)
+    return link if link is not None and link.kind == "link" else None
+
+
+def _parse_axis(node: FrameNode, scope: Scope, poses: FramePoses) -> Vector:
+    """Return the unit vector of the first axis in the frame of the joint."""
+    axis = node.element.find("axis")
+    xyz = None if axis is None else axis.find("xyz")
+    if xyz is None or not xyz.text:
+        return DEFAULT_AXIS
+    x, y, z = parse_vector(xyz, parent="axis")
+    largest = max(abs(x), abs(y), abs(z))
+    if largest == 0.0:  # reported with the frames
+        return DEFAULT_AXIS
+    x, y, z = x / largest, y / largest, z / largest
+    length = (x * x + y * y + z * z) ** 0.5
+    vector = (x / length, y / length, z / length)
+    name = xyz.get_attribute("expressed_in")
+    frame = find_frame(scope, name) if name else None
+    if frame is None or frame is node:
+        return vector
+    return rotate(conjugate(poses.find_pose(node).rotation), rotate(poses.find_pose(frame).rotation, vector))

@@ -1,0 +1,400 @@
+"""Joints that follow a log move the links below them: closed forms, finite differences, recordings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from numpy.typing import NDArray
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import Stores, get_typestore
+from scipy.interpolate import CubicSpline
+from scipy.spatial.transform import Rotation
+
+import navsense as ns
+from navsense.cli import cli
+from navsense.core.errors import MotionError, SimulationError
+from navsense.core.pose import Pose, from_rpy
+from navsense.motion import JointTrack, joint_positions
+from navsense.recordings.joint_log import load_joint_log
+from navsense.world import Joint, Link, Model, World
+
+Array = NDArray[np.float64]
+
+GRAVITY = 9.8
+"""m/s^2, the default of SDF's world."""
+
+END, RATE = 4.0, 200.0
+TIME = np.linspace(0.0, END, 8001)
+"""Times of the logs: the spline of such a dense log has an acceleration error below 1e-6 of the amplitude."""
+
+JOINT = (
+    '<joint name="{name}" type="{kind}"><parent>{parent}</parent><child>{child}</child>'
+    "<pose>{pose}</pose><axis>{axis}</axis></joint>"
+)
+
+
+def make_joint(name: str, parent: str, child: str, axis: str, kind: str = "revolute", pose: str = "0 0 0 0 0 0") -> str:
+    return JOINT.format(
+        name=name, kind=kind, parent=parent, child=child, pose=pose, axis=axis if "<" in axis else f"<xyz>{axis}</xyz>"
+    )
+
+
+def load_world(folder: Path, content: str, *, rate: float = RATE) -> World:
+    """Return the world of a robot with an IMU in the link `tool`."""
+    path = folder / "arm.sdf"
+    content = content.replace("<imu/>", f'<sensor name="imu" type="imu"><update_rate>{rate}</update_rate></sensor>')
+    path.write_text(f'<sdf version="1.11"><world name="w"><model name="arm">{content}</model></world></sdf>')
+    return ns.load(path)
+
+
+LINKS = (
+    '<link name="base"/><link name="upper"><pose>0 0 0.5 0 0 0</pose></link>'
+    '<link name="tool"><pose>0.9 0 0.5 0 0 0</pose><imu/></link>'
+)
+
+
+def swing(time: Array) -> tuple[Array, Array, Array]:
+    """Return an angle of 0.7 sin(2 t) rad and its derivatives."""
+    return 0.7 * np.sin(2.0 * time), 1.4 * np.cos(2.0 * time), -2.8 * np.sin(2.0 * time)
+
+
+def test_an_imu_on_a_revolute_joint_feels_centripetal_and_tangential_acceleration(tmp_path: Path) -> None:
+    """About the vertical: -omega^2 r along the arm, alpha r across it, gravity up; the gyroscope measures omega."""
+    fixed = make_joint("mount", "base", "upper", "0 0 1", "fixed")
+    elbow = make_joint("elbow", "upper", "tool", "0 0 3", pose="-0.9 0 0 0 0 0")
+    world = load_world(tmp_path, LINKS + fixed + elbow)
+    run = ns.simulate(world, joints=joint_positions(TIME, {"elbow": swing(TIME)[0]}), seed=7)
+    reading = run["imu"]
+    assert run.session.duration == END
+    _, omega, alpha = swing(reading.time)
+    force = reading.ideal["linear_acceleration"]
+    np.testing.assert_allclose(force[:, 0], -0.9 * omega**2, rtol=0.0, atol=1e-6)
+    np.testing.assert_allclose(force[:, 1], 0.9 * alpha, rtol=0.0, atol=1e-5)
+    np.testing.assert_allclose(force[:, 2], GRAVITY, rtol=0.0, atol=1e-12)
+    expected = np.column_stack((0.0 * omega, 0.0 * omega, omega))
+    np.testing.assert_allclose(reading.ideal["angular_velocity"], expected, rtol=0.0, atol=1e-7)
+
+
+def test_a_pendulum_turns_gravity_in_the_frame_of_the_imu(tmp_path: Path) -> None:
+    """About the y axis by theta: the accelerometer reads R^T g up, and the centripetal and tangential acceleration."""
+    world = load_world(tmp_path, LINKS + make_joint("elbow", "base", "tool", "0 1 0", pose="-0.9 0 0 0 0 0"))
+    reading = ns.simulate(world, joints=joint_positions(TIME, {"elbow": swing(TIME)[0]}))["imu"]
+    theta, omega, alpha = swing(reading.time)
+    force = reading.ideal["linear_acceleration"]
+    np.testing.assert_allclose(force[:, 0], -0.9 * omega**2 - GRAVITY * np.sin(theta), rtol=0.0, atol=1e-5)
+    np.testing.assert_allclose(force[:, 2], -0.9 * alpha + GRAVITY * np.cos(theta), rtol=0.0, atol=1e-5)
+    np.testing.assert_allclose(force[:, 1], 0.0, rtol=0.0, atol=1e-12)
+
+
+def test_a_slide_on_a_turntable_feels_the_coriolis_acceleration(tmp_path: Path) -> None:
+    """At r = 0.2 + 0.3 t on a table with omega = 1.5 rad/s: -omega^2 r along the slide, 2 omega r' across it."""
+    table = make_joint("table", "base", "upper", "0 0 1", "continuous")
+    slide = make_joint("slide", "upper", "tool", "1 0 0", "prismatic")
+    links = LINKS.replace("<pose>0.9 0 0.5 0 0 0</pose>", "<pose>0.2 0 0.5 0 0 0</pose>")
+    world = load_world(tmp_path, links + table + slide)
+    tracks = joint_positions(TIME[::400], {"table": 1.5 * TIME[::400], "arm::slide": 0.3 * TIME[::400]})
+    reading = ns.simulate(world, joints=tracks)["imu"]
+    force = reading.ideal["linear_acceleration"]
+    np.testing.assert_allclose(force[:, 0], -(1.5**2) * (0.2 + 0.3 * reading.time), rtol=0.0, atol=1e-8)
+    np.testing.assert_allclose(force[:, 1], 2.0 * 1.5 * 0.3, rtol=0.0, atol=1e-8)
+
+
+def make_tree(*, canonical: str = "base") -> World:
+    """Return a robot of three moving joints with poses and axes in all directions."""
+    links = {
+        "base": Pose((0.1, 0.2, 0.3), from_rpy(0.1, 0.2, 0.3)),
+        "upper": Pose((0.4, 0.1, 0.9), from_rpy(-0.4, 0.6, 0.1)),
+        "lower": Pose((0.9, -0.3, 0.7), from_rpy(0.5, -0.2, 1.1)),
+        "tool": Pose((1.4, 0.2, 0.1), from_rpy(0.2, 0.9, -0.7)),
+    }
+    axis = np.array([1.0, 2.0, -2.0]) / 3.0
+    kinds = [("shoulder", "base", "upper", "revolute"), ("slide", "upper", "lower", "prismatic")]
+    kinds += [("wrist", "lower", "tool", "continuous")]
+    joints = tuple(
+        Joint(
+            f"arm::{name}",
+            f"arm::{parent}",
+            f"arm::{child}",
+            kind,
+            links[child] @ Pose((0.1, -0.2, 0.15), from_rpy(0.3, 0.1, 0.2)),
+            tuple(axis),
+        )
+        for name, parent, child, kind in kinds
+    )
+    pose = Pose((1.0, 2.0, 3.0), from_rpy(0.3, -0.5, 0.7))
+    model = Model(
+        "arm",
+        tuple(Link(f"arm::{name}", where) for name, where in links.items()),
+        f"arm::{canonical}",
+        pose,
+        joints=joints,
+    )
+    return World("w", (model,))
+
+
+TRACKS = {"shoulder": swing(TIME)[0], "slide": 0.3 * np.cos(3.0 * TIME), "wrist": 0.8 * TIME + 0.2 * np.sin(5.0 * TIME)}
+
+
+def test_poses_are_the_product_of_the_transforms_of_the_chain() -> None:
+    """T(q) = J exp(q) J^-1 of each joint, in the frame of the model at position 0, by SciPy's rotations."""
+    world = make_tree()
+    run = ns.simulate(world, 3.0, joints=joint_positions(TIME, TRACKS), truth_rate=10.0)
+    model = world.models[0]
+
+    def to_matrix(pose: Pose) -> Array:
+        matrix = np.eye(4)
+        matrix[:3, :3] = Rotation.from_quat(pose.rotation, scalar_first=True).as_matrix()
+        matrix[:3, 3] = pose.position
+        return matrix
+
+    truth = run.truth["tool"]
+    for row, instant in enumerate(truth.time):
+        matrix = to_matrix(model.pose)
+        for joint in model.joints:
+            position = np.interp(instant, TIME, TRACKS[joint.name.removeprefix("arm::")])
+            motion = np.eye(4)
+            if joint.type == "prismatic":
+                motion[:3, 3] = position * np.array(joint.axis)
+            else:
+                motion[:3, :3] = Rotation.from_rotvec(position * np.array(joint.axis)).as_matrix()
+            frame = to_matrix(joint.pose)
+            matrix = matrix @ frame @ motion @ np.linalg.inv(frame)
+        matrix = matrix @ to_matrix(model.link("tool").pose)
+        np.testing.assert_allclose(truth.position[row], matrix[:3, 3], rtol=0.0, atol=1e-6)
+        found = Rotation.from_quat(truth.orientation[row], scalar_first=True).as_matrix()
+        np.testing.assert_allclose(found, matrix[:3, :3], rtol=0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("canonical", ["base", "lower"])
+def test_rates_are_the_derivatives_of_the_poses(canonical: str) -> None:
+    """Central differences at 0.2 ms, on a base that drives a curve. The canonical link can be inside the chain."""
+    commands = ns.motion.velocity_commands([0.0, END], [[0.4, 0.1, -0.2]] * 2, [[0.3, -0.2, 0.5]] * 2)
+    rate = 5000.0
+    run = ns.simulate(
+        make_tree(canonical=canonical), 1.0, motion=commands, joints=joint_positions(TIME, TRACKS), truth_rate=rate
+    )
+    for link in ("base", "upper", "lower", "tool"):
+        truth = run.truth[link]
+        for values, derivative in ((truth.position, truth.velocity), (truth.velocity, truth.acceleration)):
+            difference = (values[2:] - values[:-2]) * rate / 2.0
+            np.testing.assert_allclose(difference, derivative[1:-1], rtol=0.0, atol=2e-5)
+        rotation = Rotation.from_quat(truth.orientation, scalar_first=True)
+        omega = (rotation[:-2].inv() * rotation[2:]).as_rotvec() * rate / 2.0
+        np.testing.assert_allclose(omega, truth.angular_velocity[1:-1], rtol=0.0, atol=2e-5)
+        alpha = (truth.angular_velocity[2:] - truth.angular_velocity[:-2]) * rate / 2.0
+        np.testing.assert_allclose(alpha, truth.angular_acceleration[1:-1], rtol=0.0, atol=2e-5)
+
+
+def test_links_that_no_joint_moves_keep_their_bits() -> None:
+    world = make_tree()
+    still = ns.simulate(world, 1.0).truth
+    moved = ns.simulate(world, 1.0, joints=joint_positions(TIME, {"wrist": TRACKS["wrist"]})).truth
+    for link in ("base", "upper", "lower"):
+        np.testing.assert_array_equal(moved[link].position, still[link].position)
+    assert not np.array_equal(moved["tool"].orientation, still["tool"].orientation)
+
+
+@pytest.mark.parametrize("count", [2, 3, 12])
+def test_a_track_is_the_spline_of_scipy(count: int) -> None:
+    rng = np.random.default_rng(count)
+    time = np.concatenate(([0.0], np.cumsum(rng.uniform(0.1, 1.0, count - 1))))
+    position = rng.normal(0.0, 1.0, count)
+    instants = rng.uniform(0.0, time[-1], 50)
+    found, spline = JointTrack(time, position).at(instants), CubicSpline(time, position)
+    for derivative in range(3):
+        scale = np.abs(spline(instants, derivative)).max()
+        np.testing.assert_allclose(found[:, derivative], spline(instants, derivative), rtol=0.0, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize(
+    ("time", "position", "message"),
+    [
+        ([0.0], [0.0], "number of rows of a joint: 1; must be >= 2"),
+        ([0.0, 0.0], [0.0, 1.0], "time of row 1 of a joint: 0.0; must be after the row before, 0.0"),
+        ([0.0, 1.0], [0.0, math.nan], "position of row 1 of a joint: nan; must be finite"),
+        ([0.0, 1.0], [0.0], "shapes of time and position of a joint"),
+        ([1.0, 2.0], [0.0, 1.0], "time of row 0 of a joint: 1.0; must be 0 or earlier"),
+    ],
+)
+def test_invalid_tracks_are_errors(time: list[float], position: list[float], message: str) -> None:
+    with pytest.raises(MotionError) as error:
+        JointTrack(np.array(time), np.array(position))
+    assert message in str(error.value)
+
+
+def test_axes_are_read_in_the_frame_of_expressed_in(tmp_path: Path) -> None:
+    """The joint is turned by 90 degrees about x: its z axis is -y of the model."""
+    pose = "0 0 0 1.5707963267948966 0 0"
+    axes = {
+        "0 0 1": (0.0, 0.0, 1.0),
+        '<xyz expressed_in="__model__">0 -2 0</xyz>': (0.0, 0.0, 1.0),
+        "": (0.0, 0.0, 1.0),
+    }
+    for axis, expected in axes.items():
+        world = load_world(tmp_path, LINKS + make_joint("elbow", "base", "tool", axis or "<xyz/>", pose=pose))
+        joint = world.models[0].joints[0]
+        np.testing.assert_allclose(joint.axis, expected, rtol=0.0, atol=1e-15)
+        turned = Rotation.from_quat(joint.pose.rotation, scalar_first=True).apply(joint.axis)
+        np.testing.assert_allclose(turned, (0.0, -1.0, 0.0), rtol=0.0, atol=1e-15)
+
+
+def test_joints_of_urdf_have_their_axes(tmp_path: Path) -> None:
+    path = tmp_path / "arm.urdf"
+    path.write_text(
+        '<robot name="arm"><link name="base"/><link name="tool"/><joint name="elbow" type="revolute">'
+        '<origin xyz="0.1 0.2 0.3" rpy="0 0 1"/><parent link="base"/><child link="tool"/><axis xyz="0 2 0"/>'
+        '<limit lower="-1" upper="1" effort="1" velocity="1"/></joint></robot>'
+    )
+    (joint,) = ns.load(path).models[0].joints
+    assert (joint.name, joint.parent, joint.child, joint.type) == ("arm::elbow", "arm::base", "arm::tool", "revolute")
+    np.testing.assert_allclose(joint.pose.position, (0.1, 0.2, 0.3), rtol=0.0, atol=1e-15)
+    np.testing.assert_array_equal(joint.axis, (0.0, 1.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("elbo", "joint: elbo"),
+        ("ball", "type of joint arm::ball: ball; must be of type revolute, continuous, prismatic to be moved"),
+        ("left", "joint: arm::left; must not be in a loop of links"),
+    ],
+)
+def test_joints_that_cannot_move_are_errors(tmp_path: Path, name: str, message: str) -> None:
+    joints = make_joint("ball", "base", "tool", "0 0 1", "ball")
+    joints += make_joint("left", "base", "upper", "0 0 1") + make_joint("right", "base", "upper", "0 0 1")
+    with pytest.raises(SimulationError) as error:
+        ns.simulate(load_world(tmp_path, LINKS + joints), 1.0, joints=joint_positions(TIME, {name: TIME}))
+    assert message in str(error.value)
+
+
+def test_a_run_after_the_end_of_a_track_is_an_error() -> None:
+    with pytest.raises(MotionError) as error:
+        ns.simulate(make_tree(), 5.0, joints=joint_positions(TIME, {"wrist": TIME}))
+    assert "duration of the run against the motion of 'arm::wrist': 5.0; must be at most 4.0 s" in str(error.value)
+
+
+@pytest.mark.parametrize("suffix", ["mcap", "bag", "npz", "parquet"])
+def test_recordings_have_the_truth_of_moved_links(tmp_path: Path, suffix: str) -> None:
+    run = ns.simulate(make_tree(), 1.0, joints=joint_positions(TIME, TRACKS))
+    path = tmp_path / f"a.{suffix}"
+    run.save(path)
+    stored = ns.open(path)
+    for link in ("base", "upper", "lower", "tool"):
+        expected = run.truth[link].acceleration[0]
+        np.testing.assert_allclose(stored.truth[link].acceleration[0], expected, rtol=0.0, atol=1e-14)
+    np.testing.assert_array_equal(stored.truth["tool"].position, run.truth["tool"].position)
+    assert stored.world.models[0].joints == run.session.world.models[0].joints
+    assert [joint.track is not None for joint in stored.world.models[0].joints] == [True, True, True]
+
+
+def test_a_recording_of_a_moving_robot_is_still_one_motion(tmp_path: Path) -> None:
+    """The truth of moved links is recorded, but `--motion` takes that of the model."""
+    line = ns.motion.velocity_commands([0.0, END], [[0.5, 0.0, 0.0]] * 2, [[0.0, 0.0, 0.2]] * 2)
+    run = ns.simulate(make_tree(), 1.0, motion=line, joints=joint_positions(TIME, TRACKS))
+    path = tmp_path / "a.mcap"
+    run.save(path)
+    again = ns.simulate(make_tree(), 0.9, motion=str(path))
+    count = again.truth["base"].time.size
+    np.testing.assert_allclose(again.truth["base"].position, run.truth["base"].position[:count], rtol=0.0, atol=1e-9)
+    transforms = {(t.parent, t.child) for t in list_transforms(run)}
+    assert not {child for _, child in transforms} & {"arm::upper", "arm::lower", "arm::tool"}
+
+
+def list_transforms(run: ns.Run) -> list[object]:
+    from navsense.recordings.static_transforms import list_static_transforms
+
+    return list(list_static_transforms(run.session.world))
+
+
+def write_csv(path: Path) -> None:
+    rows = np.column_stack((TIME[::40] + 100.0, swing(TIME[::40])[0]))
+    np.savetxt(path, rows, delimiter=",", header="time,elbow", comments="")
+
+
+def test_the_command_reads_a_csv_log(tmp_path: Path) -> None:
+    load_world(tmp_path, LINKS + make_joint("elbow", "base", "tool", "0 0 1", pose="-0.9 0 0 0 0 0"))
+    write_csv(tmp_path / "joints.csv")
+    arguments = [
+        "run",
+        str(tmp_path / "arm.sdf"),
+        "--joints",
+        str(tmp_path / "joints.csv"),
+        "-o",
+        str(tmp_path / "a.npz"),
+    ]
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 0, result.output
+    assert "elbow: follows --joints" in result.stderr
+    assert "stationary" not in result.stderr
+    reading = ns.open(tmp_path / "a.npz")["imu"]
+    inner = slice(100, -100)  # the ends of a spline of 20 ms are less accurate
+    omega = swing(reading.time)[1]
+    np.testing.assert_allclose(reading.ideal["angular_velocity"][inner, 2], omega[inner], rtol=0.0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x,elbow\n0,1\n", "joints.csv:1: header of the log of joints: x,elbow; must be time,JOINT,..."),
+        ("time\n0\n", "joints.csv:1: header of the log of joints: time"),
+        ("time,elbow\n0,1\n1,a\n", "joints.csv:3: elbow: a; must be a finite number"),
+        ("time,elbow\n0,1\n1,2,3\n", "joints.csv:3: number of columns: 3; must be 2, as in the header"),
+        ("time,elbow\n0,1\n", "joints.csv: number of rows of a joint: 1"),
+    ],
+)
+def test_errors_of_a_csv_log_have_its_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "joints.csv"
+    path.write_text(text)
+    with pytest.raises(MotionError) as error:
+        load_joint_log(path)
+    assert message in str(error.value)
+
+
+@pytest.fixture
+def write_joint_states(tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that writes a bag of joint states with rosbags."""
+
+    def write(*topics: str) -> Path:
+        path, store = tmp_path / "states", get_typestore(Stores.ROS2_JAZZY)
+        state, header = store.types["sensor_msgs/msg/JointState"], store.types["std_msgs/msg/Header"]
+        stamp = store.types["builtin_interfaces/msg/Time"]
+        with Writer(path, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+            for topic in topics:
+                channel = writer.add_connection(topic, state.__msgtype__, typestore=store)
+                for k, position in enumerate(swing(TIME[::40])[0]):
+                    time = 1_700_000_000_000_000_000 + 20_000_000 * k
+                    names, values = ["elbow", "wheel"], np.array([position, 3.0])
+                    if k % 3 == 1:  # another publisher
+                        names, values = ["wheel"], values[1:]
+                    message = state(
+                        header=header(stamp=stamp(sec=time // 10**9, nanosec=time % 10**9), frame_id=""),
+                        name=names, position=values, velocity=np.zeros(0), effort=np.zeros(0),
+                    )  # fmt: skip
+                    writer.write(channel, time + 5_000_000, store.serialize_cdr(message, state.__msgtype__))
+        return path
+
+    return write
+
+
+def test_joint_states_are_read_by_name_and_stamp(write_joint_states: Callable[..., Path]) -> None:
+    tracks = load_joint_log(write_joint_states("/joint_states"))
+    assert set(tracks) == {"elbow", "wheel"}
+    kept = np.arange(201) % 3 != 1
+    np.testing.assert_allclose(tracks["elbow"].time, TIME[::40][kept], rtol=0.0, atol=1e-9)
+    np.testing.assert_array_equal(tracks["elbow"].position, swing(TIME[::40])[0][kept])
+    np.testing.assert_array_equal(tracks["wheel"].position, np.full(201, 3.0))
+
+
+def test_one_of_several_topics_of_joint_states_must_be_named(write_joint_states: Callable[..., Path]) -> None:
+    path = write_joint_states("/left/joint_states", "/right/joint_states")
+    with pytest.raises(
+        MotionError, match="2 topics of sensor_msgs/msg/JointState; must be one of /left/joint_states, "
+    ):
+        load_joint_log(path)
+    file = next(path.glob("*.mcap"))
+    assert load_joint_log(f"{file}:/left/joint_states")["elbow"].end > 3.9

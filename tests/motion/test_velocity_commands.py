@@ -1,0 +1,293 @@
+"""Velocity commands follow the exponential map of SE(3), and with limits the differential equation of their ramps."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.integrate import solve_ivp
+from scipy.linalg import expm
+from scipy.spatial.transform import Rotation
+
+import navsense as ns
+from navsense.core.errors import MotionError
+from navsense.core.pose import Pose, from_rpy
+from navsense.motion import CommandLimits, Drive, VelocityCommands, velocity_commands
+from navsense.motion.base import MotionBlock
+from navsense.simulation.session import prepare
+from navsense.world import Link, Model, MountedSensor, World
+
+Array = NDArray[np.float64]
+
+STOP = [0.0, 0.0, 0.0]
+GRAVITY = 9.8
+"""m/s^2, the default of SDF's world."""
+
+
+def make_random_commands(seed: int, count: int = 12) -> tuple[Array, Array]:
+    """Return times and twists."""
+    rng = np.random.default_rng(seed)
+    time = np.concatenate(([0.0], np.cumsum(rng.uniform(0.2, 2.0, count - 1))))
+    return time, rng.normal(0.0, 1.5, (count, 6))
+
+
+def make_matrix(twist: Array) -> Array:
+    """Return the matrix (4, 4) of a twist."""
+    x, y, z = twist[3:]
+    matrix = np.zeros((4, 4))
+    matrix[:3, :3] = [[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]
+    matrix[:3, 3] = twist[:3]
+    return matrix
+
+
+def to_matrix(block: MotionBlock, row: int = 0) -> Array:
+    """Return the pose of a row as a matrix (4, 4)."""
+    matrix = np.eye(4)
+    matrix[:3, :3] = Rotation.from_quat(block.rotation_wb[row], scalar_first=True).as_matrix()
+    matrix[:3, 3] = block.position_w[row]
+    return matrix
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_poses_equal_the_matrix_exponential(seed: int) -> None:
+    time, twists = make_random_commands(seed)
+    motion = velocity_commands(time, twists[:, :3], twists[:, 3:])
+    instants = np.linspace(0.0, motion.end, 101)
+    block = motion.at(instants)
+    for k, instant in enumerate(instants):
+        pose = np.eye(4)
+        for row in range(time.size - 1):
+            held = min(instant, time[row + 1]) - time[row]
+            if held > 0.0:
+                pose = pose @ expm(make_matrix(twists[row]) * held)
+        np.testing.assert_allclose(to_matrix(block, k), pose, rtol=0.0, atol=1e-11)
+
+
+@pytest.mark.parametrize("angle", [1e-9, 1e-4, 0.2999999, 0.3000001, 1.0, 30.0])
+def test_a_turn_of_any_angle_is_an_arc(angle: float) -> None:
+    """The chord of an arc of radius v / omega has the length 2 r sin(angle / 2) and half the angle as direction."""
+    motion = velocity_commands([0.0, 2.0], [[0.7, 0.0, 0.0], STOP], [[0.0, 0.0, 0.5 * angle], STOP])
+    x, y, z = motion.at(np.array([2.0])).position_w[0]
+    radius = 1.4 / angle
+    chord = 2.0 * radius * math.sin(0.5 * angle)
+    np.testing.assert_allclose((x, y), (chord * math.cos(0.5 * angle), chord * math.sin(0.5 * angle)), rtol=1e-12)
+    assert z == 0.0
+
+
+def test_rates_within_a_row_are_exact() -> None:
+    """v = R v_b, omega = omega_b, a = omega x v, alpha = 0; at a row the new values hold."""
+    time, twists = make_random_commands(7)
+    motion = velocity_commands(time, twists[:, :3], twists[:, 3:])
+    for row in range(time.size):
+        block = motion.at(time[row : row + 1])
+        rotation = to_matrix(block)[:3, :3]
+        velocity = rotation @ twists[row, :3]
+        np.testing.assert_allclose(block.velocity_w[0], velocity, rtol=0.0, atol=1e-13)
+        np.testing.assert_array_equal(block.angular_velocity_b[0], twists[row, 3:])
+        expected = np.cross(rotation @ twists[row, 3:], velocity)
+        np.testing.assert_allclose(block.acceleration_w[0], expected, rtol=0.0, atol=1e-12)
+        np.testing.assert_array_equal(block.angular_acceleration_b[0], np.zeros(3))
+
+
+LIMITS = [
+    (CommandLimits(max_acceleration=2.0, max_angular_acceleration=3.0), None),
+    (CommandLimits(max_acceleration=0.5, max_deceleration=2.0, max_angular_acceleration=1.0), Drive("d")),
+    (CommandLimits(max_acceleration=1.0, track=0.4), Drive("d")),
+    (CommandLimits(max_acceleration=1.0), Drive("d", "holonomic")),
+]
+
+
+@pytest.mark.parametrize(("limits", "drive"), LIMITS)
+def test_ramps_satisfy_the_differential_equation(limits: CommandLimits, drive: Drive | None) -> None:
+    """SciPy integrates p' = R v, R' = R [omega]x from the body velocities, between the kinks of the ramps."""
+    time, twists = make_random_commands(1)
+    motion = VelocityCommands(time, twists, None, limits, drive)
+
+    def find_slope(instant: float, state: Array) -> Array:
+        block = motion.at(np.array([min(instant, motion.end)]))
+        body = to_matrix(block)[:3, :3].T @ block.velocity_w[0]
+        return (state.reshape(4, 4) @ make_matrix(np.concatenate((body, block.angular_velocity_b[0])))).ravel()
+
+    state = np.eye(4).ravel()
+    knots = motion._knots
+    for start, end in pairwise(knots):
+        inside = end - 1e-9 * (end - start)  # the velocity at the knot is that of the next segment
+        state = solve_ivp(find_slope, (start, inside), state, rtol=1e-10, atol=1e-12).y[:, -1]
+        if end > 4.0:
+            break
+    np.testing.assert_allclose(to_matrix(motion.at(np.array([inside]))), state.reshape(4, 4), rtol=0.0, atol=1e-7)
+
+
+@pytest.mark.parametrize(("limits", "drive"), LIMITS)
+def test_derivatives_of_ramps_are_consistent(limits: CommandLimits, drive: Drive | None) -> None:
+    """Central differences of position, velocity and angular velocity, away from the kinks of the ramps."""
+    time, twists = make_random_commands(2)
+    motion = VelocityCommands(time, twists, None, limits, drive)
+    h = 1e-4
+    instants = np.linspace(h, motion.end - h, 2001)
+    distance = np.abs(instants[:, None] - motion._knots).min(axis=1)
+    instants = instants[distance > 2.0 * h]
+    before, block, after = motion.at(instants - h), motion.at(instants), motion.at(instants + h)
+    assert instants.size > 500
+    speed = np.abs(block.acceleration_w).max() + 1.0
+    for low, high, derivative in (
+        (before.position_w, after.position_w, block.velocity_w),
+        (before.velocity_w, after.velocity_w, block.acceleration_w),
+        (before.angular_velocity_b, after.angular_velocity_b, block.angular_acceleration_b),
+    ):
+        np.testing.assert_allclose((high - low) / (2.0 * h), derivative, rtol=0.0, atol=1e-6 * speed)
+
+
+def test_a_limited_drive_starts_from_rest_and_reaches_its_commands() -> None:
+    """From rest to 0.6 m/s at 0.5 m/s^2: 1.2 s, 0.36 m; then 0.6 m/s; down at 1 m/s^2."""
+    limits = CommandLimits(max_acceleration=0.5, max_deceleration=1.0)
+    motion = VelocityCommands(
+        np.array([0.0, 5.0, 8.0]), np.array([[0.6, *[0.0] * 5], *[[0.0] * 6] * 2]), None, limits, Drive("d")
+    )
+    block = motion.at(np.array([0.0, 0.6, 1.2, 5.0, 5.3, 5.6, 8.0]))
+    ramp_up, ramp_down = 0.36, 0.18
+    even = 0.6 * 3.8
+    expected = [0.0, 0.09, ramp_up, ramp_up + even, ramp_up + even + 0.135, *[ramp_up + even + ramp_down] * 2]
+    np.testing.assert_allclose(block.position_w[:, 0], expected, rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(block.velocity_w[:, 0], [0.0, 0.3, 0.6, 0.6, 0.3, 0.0, 0.0], rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(block.acceleration_w[:, 0], [0.5, 0.5, 0.0, -1.0, -1.0, 0.0, 0.0], rtol=0.0, atol=1e-12)
+    assert motion.largest_jump == 0.0
+
+
+def test_wheels_with_limited_acceleration_turn_and_drive() -> None:
+    """Rims of both wheels go up at 1 m/s^2: to v + w b / 2 = 0.6 m/s after 0.6 s, and v - w b / 2 = 0.2 after 0.2 s."""
+    limits = CommandLimits(max_acceleration=1.0, track=0.4)
+    motion = VelocityCommands(np.array([0.0, 2.0]), np.array([[0.4, 0, 0, 0, 0, 1.0]] * 2), None, limits, Drive("d"))
+    block = motion.at(np.array([0.1, 0.2, 0.4, 0.6, 1.0]))
+    left = np.array([0.1, 0.2, 0.2, 0.2, 0.2])
+    right = np.array([0.1, 0.2, 0.4, 0.6, 0.6])
+    np.testing.assert_allclose(np.linalg.norm(block.velocity_w, axis=1), (left + right) / 2, atol=1e-12, rtol=0.0)
+    np.testing.assert_allclose(block.angular_velocity_b[:, 2], (right - left) / 0.4, atol=1e-12, rtol=0.0)
+
+
+def test_velocities_are_clipped() -> None:
+    limits = CommandLimits(min_velocity=-0.2, max_velocity=0.5, min_angular_velocity=-1.0, max_angular_velocity=2.0)
+    commands = np.array([[1.0, 0, 0, 0, 0, -3.0], [-1.0, 0, 0, 0, 0, 3.0]])
+    np.testing.assert_array_equal(limits.clip(commands)[:, [0, 5]], [[0.5, -1.0], [-0.2, 2.0]])
+    steering = CommandLimits(min_turning_radius=2.0).clip(commands)
+    np.testing.assert_array_equal(steering[:, 5], [-0.5, 0.5])
+
+
+def test_order_and_blocks_change_no_bit() -> None:
+    time, twists = make_random_commands(4)
+    motion = VelocityCommands(time, twists, None, LIMITS[0][0])
+    instants = np.random.default_rng(3).uniform(0.0, motion.end, 300)
+    whole = motion.at(instants)
+    for k in (0, 17, 299):
+        for one, every in zip(motion.at(instants[k : k + 1]).arrays, whole.arrays, strict=True):
+            np.testing.assert_array_equal(one[0], every[k])
+
+
+@pytest.mark.parametrize(
+    ("time", "velocity", "message"),
+    [
+        ([0.0], [STOP], "number of velocity commands: 1"),
+        ([0.0, 0.0], [STOP] * 2, "time of row 1 (s): 0.0; must be after the row before, 0.0"),
+        ([0.0, 1.0], [[math.nan, 0.0, 0.0], STOP], "vx of row 0: nan; must be finite"),
+        ([0.0, 1.0], [STOP], "shapes of time, velocity and angular velocity"),
+        ([0.0, math.inf], [STOP] * 2, "time of row 1: inf; must be finite"),
+        ([0.0, 1.0], [[1e308, 0.0, 0.0], STOP], ""),
+    ],
+)
+def test_invalid_commands_are_errors(time: list[float], velocity: list[list[float]], message: str) -> None:
+    if not message:
+        with pytest.raises(MotionError, match="must be finite"):
+            velocity_commands([0.0, 1e10], velocity, [STOP] * 2)
+        return
+    with pytest.raises(MotionError) as error:
+        velocity_commands(time, velocity, [STOP] * len(time))
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("field", ["max_acceleration", "max_deceleration", "max_angular_acceleration"])
+def test_a_limit_of_zero_is_an_error(field: str) -> None:
+    with pytest.raises(MotionError, match=f"{field}: 0.0; must be above 0"):
+        CommandLimits(**{field: 0.0})
+
+
+def make_world(drive: Drive | None, pose: Pose = Pose(), *, averaged: bool = False) -> World:
+    """Return the world of a robot whose canonical link is not at its origin, with an IMU."""
+    links = (Link("robot::base", Pose((0.5, 0.1, 0.2))),)
+    model = Model("robot", links, "robot::base", pose, drive=drive)
+    imu = MountedSensor("robot::base::imu", ns.sensors.Imu(averaged=averaged), "robot", "robot::base", 10.0)
+    return World("w", (model,), (imu,))
+
+
+def test_a_differential_drive_turns_about_its_axle_on_flat_ground() -> None:
+    """A turn on the spot by 90 degrees: the link goes round the axle, without the roll and pitch of the start."""
+    pose = Pose((1.0, 2.0, 0.3), from_rpy(0.1, -0.2, 0.5))
+    drive = Drive("d", pose=Pose((-0.5, 0.0, 0.0)))
+    spin = [0.3, 0.2]
+    commands = velocity_commands([0.0, 2.0], [STOP] * 2, [[*spin, math.pi / 4]] * 2)
+    session = prepare(make_world(drive, pose), 2.0, seed=0, motions={"robot": commands})
+    block = session.link_motions["robot::base"].at(np.array([0.0, 2.0]))
+    axle = np.array((pose @ drive.pose).position)
+    for row, yaw in enumerate((0.0, math.pi / 2)):
+        start = to_matrix(block)[:3, :3]
+        heading = Rotation.from_matrix(start).as_euler("ZYX")
+        np.testing.assert_allclose(heading[1:], 0.0, atol=1e-15, rtol=0.0)
+        turn = Rotation.from_euler("z", heading[0] + yaw)
+        np.testing.assert_allclose(block.position_w[row], axle + turn.apply([1.0, 0.1, 0.2]), atol=1e-13, rtol=0.0)
+    assert [note.reason for note in session.world.notes if "ignores" in note.reason] == [
+        "ignores wx, wy of its velocity commands: d follows vx, wz"
+    ]
+
+
+def test_without_a_drive_the_canonical_link_follows_all_commands() -> None:
+    pose = Pose((1.0, 2.0, 3.0), from_rpy(0.1, 0.2, 0.3))
+    commands = velocity_commands([0.0, 2.0], [[0.0, 0.0, 0.5]] * 2, [STOP] * 2)
+    motion = prepare(make_world(None, pose), 2.0, seed=0, motions={"robot": commands}).link_motions["robot::base"]
+    start, up = pose @ Pose((0.5, 0.1, 0.2)), Rotation.from_quat(pose.rotation, scalar_first=True).apply([0, 0, 1])
+    np.testing.assert_allclose(motion.at(np.array([2.0])).position_w[0], start.position + up, atol=1e-14, rtol=0.0)
+
+
+def test_a_given_start_is_that_of_the_canonical_link() -> None:
+    start = Pose((7.0, 8.0, 9.0), from_rpy(0.0, 0.0, 1.0))
+    commands = velocity_commands([0.0, 2.0], [STOP] * 2, [STOP] * 2, start=start)
+    for drive in (None, Drive("d", pose=Pose((-0.5, 0.0, 0.0)))):
+        motion = prepare(make_world(drive), 2.0, seed=0, motions={"robot": commands}).link_motions["robot::base"]
+        np.testing.assert_allclose(motion.at(np.array([1.0])).position_w[0], start.position, atol=1e-14, rtol=0.0)
+
+
+def test_an_averaged_accelerometer_sees_a_jump_and_a_sampled_one_does_not() -> None:
+    """0.4 m/s after 1.03 s: the mean over the sample interval of 0.1 s is 4 m/s^2."""
+    commands = velocity_commands([0.0, 1.03, 2.0], [STOP, [0.4, 0.0, 0.0], STOP], [STOP] * 3)
+    readings = {}
+    for averaged in (False, True):
+        run = ns.simulate(make_world(None, averaged=averaged), 1.5, motion=commands)
+        readings[averaged] = run["imu"].ideal["linear_acceleration"][1:]
+        warned = any("jumps by up to 0.4 m/s" in note.reason for note in run.session.world.notes)
+        assert warned is not averaged
+    expected = np.tile([0.0, 0.0, GRAVITY], (readings[False].shape[0], 1))
+    np.testing.assert_allclose(readings[False], expected, atol=1e-12, rtol=0.0)
+    jump = 10  # sample 11, at 1.1 s
+    expected[jump, 0] = 4.0
+    np.testing.assert_allclose(readings[True], expected, atol=1e-12, rtol=0.0)
+
+
+def test_a_circle_has_the_centripetal_acceleration() -> None:
+    """v = 0.5 m/s, omega = 0.25 rad/s: radius 2 m, the accelerometer 0.1 m ahead reads v omega to the left."""
+    commands = velocity_commands([0.0, 8.0], [[0.5, 0.0, 0.0]] * 2, [[0.0, 0.0, 0.25]] * 2)
+    world = make_world(Drive("d", pose=Pose((0.4, 0.1, 0.0))))
+    reading = ns.simulate(world, 8.0, motion=commands)["imu"].ideal
+    force = np.tile([-0.1 * 0.25**2, 0.5 * 0.25, GRAVITY], (80, 1))
+    np.testing.assert_allclose(reading["linear_acceleration"], force, atol=1e-13, rtol=0.0)
+    np.testing.assert_allclose(reading["angular_velocity"], np.tile([0.0, 0.0, 0.25], (80, 1)), atol=1e-13, rtol=0.0)
+
+
+def test_a_recording_is_the_same_motion(tmp_path: object) -> None:
+    commands = velocity_commands([0.0, 2.0, 4.0], [[0.5, 0.0, 0.0]] * 3, [[0.0, 0.0, 0.5], STOP, STOP])
+    run = ns.simulate(make_world(Drive("d", "free", limits=CommandLimits(max_acceleration=1.0))), 4.0, motion=commands)
+    path = f"{tmp_path}/a.mcap"
+    run.save(path)
+    stored = ns.open(path)
+    np.testing.assert_array_equal(stored.truth["robot::base"].position, run.truth["robot::base"].position)
+    assert stored.world.models[0].drive == run.session.world.models[0].drive

@@ -1,0 +1,271 @@
+"""Drive plug-ins give a model its velocity commands: which ones, about which axle, within which limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from rosbags.rosbag1 import Writer as BagWriter
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import Stores, get_typestore
+
+import navsense as ns
+from navsense.cli import cli
+from navsense.core.errors import MotionError, SdfError
+from navsense.motion import CommandLimits, Drive, VelocityCommands
+from navsense.motion.derived import get_base
+from navsense.world import World
+
+Text = Callable[..., str]
+
+HEADER = "time,vx,vy,vz,wx,wy,wz\n"
+
+ROWS = HEADER + "0,0,0,0,0,0,0\n1,0,0,0,0,0,0\n"
+POSES = "time,x,y,z,qw,qx,qy,qz\n0,0,0,0,1,0,0,0\n1,0,0,0,1,0,0,0\n"
+
+IN_MODEL = "/model/robot/cmd_vel"
+
+WHEELS = "".join(
+    f'<link name="{name}"><pose>{x} {y} 0.1 0 0 0</pose></link><joint name="{name}_joint" type="revolute">'
+    f"<parent>base</parent><child>{name}</child><axis><xyz>0 1 0</xyz></axis></joint>"
+    for name, x, y in (("fl", 0.5, 0.3), ("fr", 0.5, -0.3), ("rl", -0.2, 0.3), ("rr", -0.2, -0.3))
+)
+
+
+def load_robot(folder: Path, plugin: str, content: str = "", pose: str = "0 0 0 0 0 0") -> World:
+    path = folder / "robot.sdf"
+    sensor = '<sensor name="imu" type="imu"><update_rate>50</update_rate></sensor>'
+    path.write_text(
+        f'<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="w"><model name="robot">'
+        f'<pose>{pose}</pose><link name="base">{sensor}</link>{WHEELS}{plugin}{content}</model></world></sdf>'
+    )
+    return ns.load(path)
+
+
+def read_drive(folder: Path, plugin: str) -> Drive:
+    drive = load_robot(folder, plugin).models[0].drive
+    assert drive is not None
+    return drive
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "kind", "topic"),
+    [
+        ("gz-sim-diff-drive-system", "gz::sim::systems::DiffDrive", "differential", IN_MODEL),
+        ("libignition-gazebo-diff-drive-system.so", "ignition::gazebo::systems::DiffDrive", "differential", IN_MODEL),
+        ("gz-sim-ackermann-steering-system", "gz::sim::systems::AckermannSteering", "differential", IN_MODEL),
+        ("gz-sim-tracked-vehicle-system", "gz::sim::systems::TrackedVehicle", "differential", IN_MODEL),
+        ("gz-sim-mecanum-drive-system", "gz::sim::systems::MecanumDrive", "holonomic", IN_MODEL),
+        ("gz-sim-velocity-control-system", "gz::sim::systems::VelocityControl", "free", IN_MODEL),
+        ("libgazebo_ros_diff_drive.so", "drive", "differential", "cmd_vel"),
+        ("libgazebo_ros_skid_steer_drive.so", "drive", "differential", "cmd_vel"),
+        ("libgazebo_ros_planar_move.so", "drive", "holonomic", "cmd_vel"),
+    ],
+)  # fmt: skip
+def test_a_drive_plugin_gives_the_kind_and_topic(tmp_path: Path, file: str, name: str, kind: str, topic: str) -> None:
+    drive = read_drive(tmp_path, f'<plugin filename="{file}" name="{name}"/>')
+    assert (drive.kind, drive.topic, drive.name) == (kind, topic, f"plug-in {file}")
+
+
+@pytest.mark.parametrize(
+    "file", ["libgazebo_ros_imu.so", "gz-sim-thruster-system", "libgazebo_ros_p3d.so", "libmotor.so"]
+)
+def test_other_plugins_are_no_drive(tmp_path: Path, file: str) -> None:
+    assert load_robot(tmp_path, f'<plugin filename="{file}" name="p"/>').models[0].drive is None
+
+
+@pytest.mark.parametrize(
+    ("content", "topic"),
+    [
+        ("<topic>/go</topic>", "/go"),
+        ("<commandTopic>go</commandTopic>", "go"),
+        ("<robotNamespace>/r1</robotNamespace><commandTopic>go</commandTopic>", "/r1/go"),
+        ("<robotNamespace>r1/</robotNamespace>", "r1/cmd_vel"),
+        ("<robotNamespace>r1</robotNamespace><commandTopic>/go</commandTopic>", "/go"),
+    ],
+)
+def test_topics_of_a_drive(tmp_path: Path, content: str, topic: str) -> None:
+    plugin = f'<plugin filename="libgazebo_ros_diff_drive.so" name="p">{content}</plugin>'
+    assert read_drive(tmp_path, plugin).topic == topic
+
+
+def test_the_center_is_that_of_the_driven_wheels(tmp_path: Path) -> None:
+    """Two wheels at the rear; four wheels of a skid-steer drive; the rear axle of a vehicle that steers in front."""
+    rear = "<left_joint>rl_joint</left_joint><right_joint>rr_joint</right_joint>"
+    drive = read_drive(tmp_path, f'<plugin filename="gz-sim-diff-drive-system" name="p">{rear}</plugin>')
+    np.testing.assert_allclose(drive.pose.position, (-0.2, 0.0, 0.0), rtol=0.0, atol=1e-15)
+    tags = {"leftFrontJoint": "fl", "rightFrontJoint": "fr", "leftRearJoint": "rl", "rightRearJoint": "rr"}
+    skid = "".join(f"<{tag}>{name}_joint</{tag}>" for tag, name in tags.items())
+    drive = read_drive(tmp_path, f'<plugin filename="libgazebo_ros_skid_steer_drive.so" name="p">{skid}</plugin>')
+    np.testing.assert_allclose(drive.pose.position, (0.15, 0.0, 0.0), rtol=0.0, atol=1e-15)
+    wheels = "".join(f"<{side}_joint>{end}{side[0]}_joint</{side}_joint>" for end in "fr" for side in ("left", "right"))
+    steering = (
+        "<left_steering_joint>fl_joint</left_steering_joint><right_steering_joint>fr_joint</right_steering_joint>"
+    )
+    drive = read_drive(
+        tmp_path, f'<plugin filename="gz-sim-ackermann-steering-system" name="p">{wheels}{steering}</plugin>'
+    )
+    np.testing.assert_allclose(drive.pose.position, (-0.2, 0.0, 0.0), rtol=0.0, atol=1e-15)
+    assert drive.limits.min_turning_radius == pytest.approx(1.0 / math.sin(0.5))  # the defaults of gz-sim
+
+
+def test_limits_of_gazebo_and_of_gazebo_ros(tmp_path: Path) -> None:
+    limits = (
+        "<min_velocity>-1</min_velocity><max_linear_velocity>0.5</max_linear_velocity>"
+        "<max_angular_velocity>2</max_angular_velocity><max_acceleration>3</max_acceleration>"
+        "<min_linear_acceleration>-4</min_linear_acceleration><max_linear_acceleration>1</max_linear_acceleration>"
+    )
+    drive = read_drive(tmp_path, f'<plugin filename="gz-sim-diff-drive-system" name="p">{limits}</plugin>')
+    assert drive.limits == CommandLimits(-1.0, 0.5, -1.0, 2.0, 1.0, 4.0, 3.0)
+    wheels = "<wheelSeparation>0.4</wheelSeparation><wheelAcceleration>1.5</wheelAcceleration>"
+    drive = read_drive(tmp_path, f'<plugin filename="libgazebo_ros_diff_drive.so" name="p">{wheels}</plugin>')
+    assert drive.limits == CommandLimits(max_acceleration=1.5, track=0.4)
+    none = "<max_linear_acceleration>fast</max_linear_acceleration><wheelAcceleration>0</wheelAcceleration>"
+    world = load_robot(tmp_path, f'<plugin filename="gz-sim-diff-drive-system" name="p">{none}</plugin>')
+    assert world.models[0].drive is not None
+    assert world.models[0].drive.limits == CommandLimits()
+    assert any("'fast' is not a number: ignored" in note.reason for note in world.notes)
+
+
+DRIVE = (
+    '<plugin filename="libgazebo_ros_diff_drive.so" name="p">'
+    "<left_joint>rl_joint</left_joint><right_joint>rr_joint</right_joint></plugin>"
+)
+
+SQUARE = [(2.0 * side + part, 0.5 * (1 - part), 0.5 * math.pi * part) for side in range(4) for part in (0, 1)]
+"""Time (s), vx (m/s) and wz (rad/s): four sides of 0.5 m, and four turns by 90 degrees, each 1 s long."""
+
+
+def write_square(path: Path) -> Path:
+    path.write_text(HEADER + "".join(f"{t},{vx},0,0,0,0,{wz!r}\n" for t, vx, wz in (*SQUARE, (8.0, 0.0, 0.0))))
+    return path
+
+
+def assert_square(world: World, motion: Path | str) -> None:
+    """Assert that the axle, 0.2 m behind the link, drives a square of 0.5 m from the initial pose of the model."""
+    run = ns.simulate(world, motion=str(motion))
+    assert run.session.duration == pytest.approx(8.0, abs=1e-9)
+    model = run.session.world.models[0]
+    found = run.session.link_motions["robot::base"].at(np.arange(0.0, 7.5, 1.0))
+    corners = np.array([(0, 0), (0.5, 0), (0.5, 0), (0.5, 0.5), (0.5, 0.5), (0, 0.5), (0, 0.5), (0, 0)])
+    headings = 0.5 * math.pi * np.array([0, 0, 1, 1, 2, 2, 3, 3])
+    corners = corners + 0.2 * (np.column_stack((np.cos(headings), np.sin(headings))) - [1.0, 0.0])
+    x, y, z = model.pose.position
+    yaw = 2.0 * math.atan2(model.pose.rotation[3], model.pose.rotation[0])
+    turn = np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]])
+    np.testing.assert_allclose(found.position_w[:, :2], corners @ turn.T + [x, y], rtol=0.0, atol=1e-8)
+    np.testing.assert_allclose(found.position_w[:, 2], z, rtol=0.0, atol=1e-14)
+
+
+def test_a_csv_log_drives_a_square(tmp_path: Path) -> None:
+    assert_square(load_robot(tmp_path, DRIVE, pose="3 4 0.5 0 0 0.7"), write_square(tmp_path / "square.csv"))
+
+
+def test_a_log_in_the_world_file_drives_a_square(tmp_path: Path) -> None:
+    write_square(tmp_path / "square.csv")
+    world = load_robot(tmp_path, DRIVE, '<navsense:motion file="square.csv"/>', "3 4 0.5 0 0 0.7")
+    motion = world.models[0].motion
+    assert motion is not None
+    assert isinstance(get_base(motion), VelocityCommands)
+    assert not any("stationary" in note.reason for note in world.notes)
+    np.testing.assert_allclose(motion.at(np.zeros(1)).position_w, [[3.0, 4.0, 0.5]], rtol=0.0, atol=1e-14)
+
+
+def test_python_loads_commands(tmp_path: Path) -> None:
+    commands = ns.motion.load(write_square(tmp_path / "square.csv"))
+    assert isinstance(commands, VelocityCommands)
+    assert (commands.end, commands.commands.shape) == (8.0, (9, 6))
+    assert commands.source is not None
+    assert commands.source.file == "square.csv"
+
+
+def write_bag2(path: Path, *topics: str) -> Path:
+    store = get_typestore(Stores.ROS2_JAZZY)
+    twist, vector = (store.types[f"geometry_msgs/msg/{name}"] for name in ("Twist", "Vector3"))
+    with Writer(path, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        for topic in topics:
+            channel = writer.add_connection(topic, twist.__msgtype__, typestore=store)
+            for t, vx, wz in (*SQUARE, (8.0, 0.0, 0.0)):
+                message = twist(linear=vector(x=vx, y=0.0, z=0.0), angular=vector(x=0.0, y=0.0, z=wz))
+                time = 1_700_000_000_000_000_000 + round(t * 1e9)
+                writer.write(channel, time, store.serialize_cdr(message, twist.__msgtype__))
+    return path
+
+
+def write_bag1(path: Path) -> Path:
+    """Write TwistStamped with log times that are late by up to 90 ms."""
+    store = get_typestore(Stores.ROS1_NOETIC)
+    twist, vector, stamped = (store.types[f"geometry_msgs/msg/{name}"] for name in ("Twist", "Vector3", "TwistStamped"))
+    header, stamp = store.types["std_msgs/msg/Header"], store.types["builtin_interfaces/msg/Time"]
+    with BagWriter(path) as writer:
+        channel = writer.add_connection("/robot/cmd_vel", stamped.__msgtype__, typestore=store)
+        for k, (t, vx, wz) in enumerate((*SQUARE, (8.0, 0.0, 0.0))):
+            time = 1_700_000_000_000_000_000 + round(t * 1e9)
+            message = stamped(
+                header=header(seq=k, stamp=stamp(sec=time // 10**9, nanosec=time % 10**9), frame_id="base"),
+                twist=twist(linear=vector(x=vx, y=0.0, z=0.0), angular=vector(x=0.0, y=0.0, z=wz)),
+            )
+            writer.write(channel, time + 10_000_000 * k, store.serialize_ros1(message, stamped.__msgtype__))
+    return path
+
+
+def test_recorded_twists_drive_a_square(tmp_path: Path) -> None:
+    world = load_robot(tmp_path, DRIVE)
+    assert_square(world, write_bag2(tmp_path / "one", "/anything"))
+    assert_square(world, write_bag1(tmp_path / "stamped.bag"))
+
+
+def test_the_topic_of_the_drive_is_selected(tmp_path: Path) -> None:
+    bag = write_bag2(tmp_path / "two", "/other", "/robot/cmd_vel")
+    assert_square(load_robot(tmp_path, DRIVE), bag)
+    other = DRIVE.replace("</plugin>", "<topic>drive</topic></plugin>")
+    with pytest.raises(MotionError, match="must be one of /other, /robot/cmd_vel"):
+        ns.simulate(load_robot(tmp_path, other), motion=str(bag))
+    file = next(bag.glob("*.mcap"))
+    assert_square(load_robot(tmp_path, DRIVE), f"{file}:/other")
+
+
+def test_commands_give_a_warning_with_their_remedy(tmp_path: Path) -> None:
+    load_robot(tmp_path, DRIVE)
+    result = CliRunner().invoke(cli, ["check", str(tmp_path / "robot.sdf")])
+    assert "give a log of its velocity commands (topic cmd_vel) as --motion or <navsense:motion>" in result.output
+    square = write_square(tmp_path / "square.csv")
+    result = CliRunner().invoke(cli, ["run", str(tmp_path / "robot.sdf"), "--motion", str(square), "--duration", "1"])
+    assert result.exit_code == 0, result.output
+    assert "its velocity jumps by up to 0.5 m/s" in result.stderr
+    assert (
+        "robot: follows --motion (9 velocity commands: vx and wz, plug-in libgazebo_ros_diff_drive.so)" in result.stderr
+    )
+
+
+def test_limits_of_the_world_file_replace_those_of_the_drive(tmp_path: Path) -> None:
+    write_square(tmp_path / "square.csv")
+    motion = '<navsense:motion file="square.csv" max_acceleration="0.5" max_angular_acceleration="4"/>'
+    world = load_robot(tmp_path, DRIVE, motion)
+    assert world.models[0].motion is not None
+    commands = get_base(world.models[0].motion)
+    assert isinstance(commands, VelocityCommands)
+    assert commands.limits == CommandLimits(max_acceleration=0.5, max_angular_acceleration=4.0)
+    assert not any("jumps" in note.reason for note in world.notes)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "log", "message"),
+    [
+        ('max_acceleration="0"', ROWS, "motion max_acceleration>: 0; must be a finite number > 0"),
+        ('max_acceleration="1"', POSES, "is allowed with velocity commands only"),
+        ('bandwidth="1"', ROWS, "smooths poses, not velocity commands"),
+        ("", HEADER + "0,0,0,0,0,0,0\n1,0,a,0,0,0,0\n", "log.csv:3: vy: a; must be a finite number"),
+        ("", HEADER + "0,0,0,0,0,0,0\n\n0,0,0,0,0,0,0\n", "log.csv:4: time of row 1 (s): 0.0; must be after"),
+        ("", HEADER + "0,0,0,0,0,0,0\n", "number of velocity commands: 1; must be >= 2"),
+    ],
+)  # fmt: skip
+def test_errors_of_logs_in_the_world_file(tmp_path: Path, attributes: str, log: str, message: str) -> None:
+    (tmp_path / "log.csv").write_text(log)
+    with pytest.raises(SdfError) as error:
+        load_robot(tmp_path, DRIVE, f'<navsense:motion file="log.csv" {attributes}/>')
+    assert message in str(error.value)
