@@ -282,7 +282,20 @@ POSE = make_schema(
     forbidden={"frame": "the attribute frame of SDF 1.5 and 1.6 is not supported; use relative_to of SDF 1.7"},
 )
 
-TYPE_ALIASES = {"gps": "navsat", **dict.fromkeys(("ray", "lidar", "gpu_ray", "gpu_lidar", "sonar"), "range")}
+WIDE_ANGLE_TYPES = ("wide_angle_camera", "wideanglecamera")
+"""Types of cameras whose lens is no pinhole."""
+
+CAMERA_TYPES = (
+    *("boundingbox", "boundingbox_camera", "depth_camera", "multicamera", "rgbd", "rgbd_camera"),
+    *("segmentation", "segmentation_camera", "thermal", "thermal_camera", *WIDE_ANGLE_TYPES),
+)
+"""Types of cameras whose type element is `<camera>`, in addition to `camera` itself."""
+
+TYPE_ALIASES = {
+    "gps": "navsat",
+    **dict.fromkeys(("ray", "lidar", "gpu_ray", "gpu_lidar", "sonar"), "range"),
+    **dict.fromkeys(CAMERA_TYPES, "camera"),
+}
 """Other names of a sensor type -> navsense's name."""
 
 GAZEBO_TYPE_ELEMENTS = {"gz:dvl": "dvl"}
@@ -316,7 +329,8 @@ NOT_SIMULATED = "not simulated"
 
 def list_aliases(sensor_type: str) -> tuple[str, ...]:
     """Return the other names of a sensor type, which its type element may have."""
-    return tuple(old for old, new in (*TYPE_ALIASES.items(), *GAZEBO_TYPE_ELEMENTS.items()) if new == sensor_type)
+    aliases = (*TYPE_ALIASES.items(), *GAZEBO_TYPE_ELEMENTS.items())
+    return tuple(old for old, new in aliases if new == sensor_type and old not in CAMERA_TYPES)
 
 
 TYPE_ELEMENTS = split_tags(
@@ -378,6 +392,27 @@ SAMPLES = make_schema("samples resolution min_angle max_angle")
 RAY_RANGE = make_schema("min max resolution")
 SONAR = ElementSchema(children=split_tags("geometry min max radius noise") | _BEAM_EXTENSIONS)
 BEAM = make_schema("axis", attributes="width_deg rings")
+
+_NO_IMAGE = "a camera publishes its intrinsics, not its image"
+
+CAMERA = make_schema(
+    "camera_info_topic distortion horizontal_fov image lens optical_frame_id",
+    unsupported={
+        **dict.fromkeys(
+            ("box_type", "clip", "depth_camera", "noise", "save", "segmentation_type", "visibility_mask"), _NO_IMAGE
+        ),
+        "pose": "the pose of the sensor is used, as in Gazebo",
+        **dict.fromkeys(("trigger_topic", "triggered"), "a camera is triggered at its rate, not by messages"),
+    },
+    ignored_attributes={"name": "a camera has the name of its sensor"},
+)
+CAMERA_IMAGE = make_schema("width height", unsupported=dict.fromkeys(("format", "anti_aliasing"), _NO_IMAGE))
+CAMERA_LENS = make_schema(
+    "intrinsics projection",
+    unsupported=dict.fromkeys(
+        ("cutoff_angle", "custom_function", "env_texture_size", "scale_to_hfov", "type"), _NO_IMAGE
+    ),
+)
 
 CLOCK = make_schema(
     "noise navsense:oscillator navsense:discipline navsense:monotonic navsense:faults", attributes="name"

@@ -17,7 +17,7 @@ from navsense.sdf import schema
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.frames import FrameNode, Scope
 from navsense.sdf.names import check_unique, join_names, make_default_topic, normalize_topic, parse_name
-from navsense.sdf.parse import air_pressure, altimeter, depth, doppler, imu, navsat
+from navsense.sdf.parse import air_pressure, altimeter, camera, depth, doppler, imu, navsat
 from navsense.sdf.parse import range as range_sensor
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.clock import ClockRegistry, parse_latency
@@ -33,6 +33,7 @@ from navsense.sdf.values import invalid_choice, invalid_value, parse_text, requi
 from navsense.sdf.xml_reader import Element
 from navsense.sensors import SENSORS
 from navsense.sensors.base import Sensor
+from navsense.sensors.camera import Camera
 from navsense.sensors.depth import Depth
 from navsense.sensors.dvl import Dvl
 from navsense.sensors.range import Range
@@ -47,6 +48,7 @@ SPECIAL_PARSERS: Mapping[str, TypeElementParser] = {
     "range": range_sensor.parse,
     "dvl": doppler.parse_dvl,
     "adcp": doppler.parse_adcp,
+    "camera": camera.parse,
 }
 """Parsers of the types of navsense whose type element is more than the fields of the specification."""
 
@@ -270,6 +272,7 @@ class SensorParser:
             water=self.water,
             name=name,
             where=element.where,
+            declared_type=element.get_attribute("type") or "",
             find_rotation=partial(_find_rotation, parsed_model, scope),
             find_pose=partial(_find_pose, parsed_model, scope, pose_in_model @ pose),
         )
@@ -294,10 +297,10 @@ class SensorParser:
         if sensor_type == "custom":
             gazebo_type = _get_gazebo_type(element)
             sensor_type = gazebo_type if gazebo_type and gazebo_type in self.type_element_parsers else sensor_type
-        if sensor_type not in self.type_element_parsers:
-            sensor_type = schema.TYPE_ALIASES.get(sensor_type, sensor_type)
         if sensor_type == _DEPTH_TYPE and element.find("camera") is not None:
             sensor_type = _DEPTH_CAMERA_TYPE
+        if sensor_type not in self.type_element_parsers:
+            sensor_type = schema.TYPE_ALIASES.get(sensor_type, sensor_type)
         known = (*self.type_element_parsers, *schema.UNSIMULATED_TYPES, schema.DSROS_DVL_TYPE)
         if sensor_type in known:
             return sensor_type
@@ -318,23 +321,25 @@ class SensorParser:
 
     def _parse_topic(self, element: Element, link: FrameNode, name: str, sensor_type: str) -> str:
         """Return the given topic; without one, or if it is already used, the default topic."""
-        tags = (child.tag for child in element.children if child.tag in schema.GAZEBO_TYPE_ELEMENTS)
-        endings = [schema.DEFAULT_TOPIC_ENDINGS.get(key) for key in (element.get_attribute("type") or "", *tags)]
-        ending = next(filter(None, endings), sensor_type)
         *model_names, link_name = link.name.split("::")
+        ending, declared_type = self._get_topic_ending(element, sensor_type), element.get_attribute("type") or ""
         default = normalize_topic(
             make_default_topic(self.world, model_names, link_name, name.rpartition("::")[2], ending)
         )
         child = self.context.find_child(element, "topic")
+        if sensor_type == Camera.type:
+            child = camera.find_info_topic(element) or child
         topic = None
         if child is not None and child.text and child.text != "__default__":
             topic = normalize_topic(child.text)
             if topic is None:
                 allowed = "must contain more than @ ~ // and :="
                 self.context.add_problem(invalid_value(child, child.text, allowed, parent="sensor"))
-            elif topic in self.taken_topics:
+            elif sensor_type == Camera.type and child.tag == "topic":
+                topic = camera.make_info_topic(declared_type, topic)
+            if topic in self.taken_topics:
                 reason = f"is already the topic of {self.taken_topics[topic]}; the default {default} is used"
-                self.context.add_note("warning", f"<topic>: {topic}", reason, child.where)
+                self.context.add_note("warning", f"<{child.tag}>: {topic}", reason, child.where)
                 topic = None
         topic = topic or default
         if topic is None or topic in self.taken_topics:
@@ -344,6 +349,15 @@ class SensorParser:
             return ""
         self.taken_topics[topic] = name
         return topic
+
+    def _get_topic_ending(self, element: Element, sensor_type: str) -> str:
+        """Return the end of the default topic of a sensor."""
+        declared_type = element.get_attribute("type") or ""
+        if sensor_type == Camera.type:
+            return camera.get_topic_ending(declared_type)
+        tags = (child.tag for child in element.children if child.tag in schema.GAZEBO_TYPE_ELEMENTS)
+        endings = (schema.DEFAULT_TOPIC_ENDINGS.get(key) for key in (declared_type, *tags))
+        return next(filter(None, endings), sensor_type)
 
     def _parse_frame(self, element: Element) -> str:
         """Return the frame of messages; "" if the file has none."""
