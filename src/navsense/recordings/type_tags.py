@@ -42,7 +42,7 @@ from navsense.environment.water import Water
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
 from navsense.noise.specification import Noise
-from navsense.world import CurrentTopic, LayersTopic
+from navsense.world import CurrentTopic, LayersTopic, Switch
 
 TYPE = "type"
 """Key of the tag in the JSON of a value."""
@@ -122,6 +122,7 @@ TYPES: dict[str, StoredType] = {
     "saunders": StoredType(Saunders),
     "scheduled_fault": StoredType(ScheduledFault, omitted=("where",)),
     "signal": StoredType(Signal),
+    "sensor_switch": StoredType(Switch),
     "sound": StoredType(sensors.Sound),
     "track_mode": StoredType(sensors.TrackMode),
     "transducer": StoredType(sensors.Transducer),

@@ -17,7 +17,6 @@ from navsense.sensors import SENSORS
 _VISUAL_ONLY = "has only a visual effect"
 _NO_DYNAMICS = "forces and contacts are not simulated; a model follows its motion"
 _NO_PHYSICS = "navsense has no physics engine; only max_step_size is read"
-_ALWAYS_ON = "all sensors are always on and recorded"
 _CUSTOM_SURFACE_ONLY = "has an effect with a custom surface only; navsense uses the earth's ellipsoid"
 _NO_PARAMS = "changes to included models are not supported; write the changed model to a file"
 _OLD_FRAMES = "frames were never read here; since SDF 1.7 they belong to the model"
@@ -137,8 +136,8 @@ RANGE_PLUGIN_FILE = "libgazebo_ros_range.so"
 """File of the plug-in of a `<ray>` that is read."""
 
 RANGE_PLUGIN_SCHEMA = ElementSchema(
-    children=split_tags("robotNamespace topicName frameName gaussianNoise updateRate radiation fov"),
-    unsupported={"alwaysOn": _ALWAYS_ON, "visualize": _VISUAL_ONLY},
+    children=split_tags("robotNamespace topicName frameName gaussianNoise updateRate radiation fov alwaysOn"),
+    unsupported={"visualize": _VISUAL_ONLY},
     attributes=_PLUGIN_ATTRIBUTES,
 )
 
@@ -149,14 +148,14 @@ SUBSEA_PRESSURE_PLUGIN = ElementSchema(
     children=split_tags(
         """
         robot_namespace link_name sensor_topic update_rate saturation noise_sigma noise_amplitude noise_stddev
-        standard_pressure kPa_per_meter
+        standard_pressure kPa_per_meter is_on
         """
     ),
+    repeatable=split_tags("navsense:switch"),
     unsupported={
         "estimate_depth_on": "the depth is always published",
         "enable_gazebo_messages": _FIXED_MESSAGES,
         "enable_local_ned_frame": "frames have the names of links",
-        "is_on": _ALWAYS_ON,
         **dict.fromkeys(("reference_link_name", "static_reference_frame"), _NO_REFERENCE_FRAME),
     },
     attributes=_PLUGIN_ATTRIBUTES,
@@ -172,6 +171,7 @@ UUV_DVL_PLUGIN = ElementSchema(
         beam_topic_0 beam_topic_1 beam_topic_2 beam_topic_3
         """
     ),
+    repeatable=split_tags("navsense:switch"),
     unsupported={
         "enable_gazebo_messages": _FIXED_MESSAGES,
         **dict.fromkeys(("static_reference_frame", "reference_link_name"), _GROUND_VELOCITY),
@@ -353,10 +353,11 @@ def make_sensor_schema(sensor_type: str) -> ElementSchema:
     file_fields = [entry for kind in SENSORS if kind.type == sensor_type for entry in get_file_fields(kind).values()]
     own_tags = [field.name for field in file_fields if field.name.startswith(PREFIX)]
     return ElementSchema(
-        children=split_tags("pose update_rate topic navsense:fidelity navsense:latency navsense:faults navsense:part")
+        children=split_tags("pose update_rate topic always_on")
+        | split_tags("navsense:fidelity navsense:latency navsense:faults navsense:part")
         | _CLOCK_TAGS.union((sensor_type, *aliases, *FRAME_ID_TAGS)),
+        repeatable=split_tags("navsense:switch"),
         unsupported={
-            "always_on": _ALWAYS_ON,
             "visualize": _VISUAL_ONLY,
             "enable_metrics": "metrics of the simulator are not published",
             "plugin": PLUGIN_NOT_RUN,
@@ -419,6 +420,8 @@ CLOCK = make_schema(
 )
 
 PART = make_schema(attributes="temperature")
+
+SWITCH = make_schema(attributes="time")
 
 CHANNEL = make_schema("noise")
 """Schema of an element that is one channel of a sensor, for example `<x>` in `<magnetometer>`."""

@@ -25,6 +25,7 @@ from navsense.sdf.parse.faults import parse_faults
 from navsense.sdf.parse.model import ParsedModel
 from navsense.sdf.parse.part import apply_part
 from navsense.sdf.parse.sensor_context import SensorContext, find_pose_in_link
+from navsense.sdf.parse.switches import parse_is_on, parse_switches
 from navsense.sdf.parse.type_element import TypeElementParser, make_type_element_parser
 from navsense.sdf.parse.world import DEFAULT_STEP, parse_classic
 from navsense.sdf.plugins import dsros_dvl, gazebo_range, uuv_dvl, uuv_pressure
@@ -139,6 +140,7 @@ class SensorParser:
             frame=link_name + plugin_sensor.frame_suffix,
             where=element.where,
             is_on=plugin_sensor.is_on,
+            switches=parse_switches(self.context, element),
         )
 
     def _claim_topic(self, element: Element, topic: str, name: str, tag: str) -> str:
@@ -254,6 +256,8 @@ class SensorParser:
             latency=parse_latency(self.context, element),
             faults=parse_faults(self.context, element, spec),
             where=element.where,
+            is_on=parse_is_on(self.context, element),
+            switches=parse_switches(self.context, element),
             **fields,
         )
 

@@ -4,6 +4,7 @@
 |---|---|
 | `<robotNamespace>`, `<topicName>` | `<topic>NAMESPACE/TOPIC</topic>`, if the sensor has no topic |
 | `<frameName>` | `<frame_id>`, if the sensor has none |
+| `<alwaysOn>` | `<always_on>`, if the sensor has none |
 | `<updateRate>` | `<update_rate>`, if that is 0 or higher: the plug-in skips samples |
 | `<gaussianNoise>` | `<noise>` of the return, added to the noise of the rays as a root sum of squares |
 | `<radiation>ultrasound</radiation>` | `<navsense:sound/>`; other values are infrared |
@@ -45,6 +46,9 @@ def apply_plugin(context: Context, sensor: Element) -> Element:
     for tag, text in (("topic", "/".join(filter(None, names[:2]))), ("frame_id", names[2])):
         if text and sensor.find(tag) is None:
             children.append(plugin.make_element(tag, text))
+    always_on = plugin.find("alwaysOn")
+    if always_on is not None and sensor.find("always_on") is None:
+        children.append(always_on.make_element("always_on", always_on.text))
     rate = parse_child_number(context, plugin, "updateRate", 0.0, minimum=0.0)
     if rate != 0.0 and not 0.0 < parse_child_number(context, sensor, "update_rate", 0.0, minimum=0.0) <= rate:
         children = [child for child in children if child.tag != "update_rate"]

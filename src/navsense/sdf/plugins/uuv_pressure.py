@@ -32,6 +32,7 @@ from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.depth import check_water
 from navsense.sdf.parse.sensor_context import SensorContext
+from navsense.sdf.parse.switches import parse_is_on
 from navsense.sdf.plugins.base import PluginSensor
 from navsense.sdf.values import map_spec_errors
 from navsense.sdf.xml_reader import Element
@@ -70,4 +71,4 @@ def parse(
         )
         spec = Depth(noise, ConstantDensity(weight / STANDARD_GRAVITY), air)
     check_water(context, sensor_context, spec.assumed)
-    return PluginSensor(spec)
+    return PluginSensor(spec, is_on=parse_is_on(context, element, "is_on"))
