@@ -121,7 +121,7 @@ def _make_camera(first: FirstMessage) -> Sensor:
     width, height = (int(size) for size in arrays["image_size"][0])
     intrinsics, projection = CameraIntrinsics(fx, fy, cx, cy), CameraProjection(p_fx, p_fy, p_cx, p_cy, tx, ty)
     lens = LensDistortion(k1, k2, k3, p1, p2) if math.isfinite(k1) else LensDistortion()
-    return Camera(intrinsics, width, height, lens, projection)
+    return Camera(width, height, intrinsics, lens, projection)
 
 
 def _make_beam(axis: Any) -> Beam:
@@ -156,7 +156,7 @@ SENSOR_TYPES: Mapping[str, tuple[Callable[[FirstMessage], Sensor], Callable[[], 
     air_pressure.TYPE: (_make_pressure, AirPressure),
     navsat.TYPE: (_make_navsat, NavSat),
     ranges.TYPE: (_make_range, Range),
-    camera.TYPE: (_make_camera, Camera.from_field_of_view),
+    camera.TYPE: (_make_camera, Camera),
     dvl.MARINE_TYPE: (partial(_make_dvl, dialect=MessageDialect.OWN), Dvl),
     dvl.DS_TYPE: (partial(_make_dvl, dialect=MessageDialect.DSROS), partial(Dvl, dialect=MessageDialect.DSROS)),
     dvl.UUV_TYPE: (_make_uuv_dvl, partial(Dvl, dialect=MessageDialect.UUV)),

@@ -141,6 +141,35 @@ RANGE_PLUGIN_SCHEMA = ElementSchema(
     attributes=_PLUGIN_ATTRIBUTES,
 )
 
+CAMERA_PLUGIN_FILES = frozenset(
+    f"libgazebo_ros_{name}.so"
+    for name in ("camera", "depth_camera", "multicamera", "openni_kinect", "triggered_camera")
+)
+"""Files of the plug-ins of a camera that are read."""
+
+_IMAGE_OF_PLUGIN = "only the camera info is published"
+
+CAMERA_PLUGIN_SCHEMA = ElementSchema(
+    children=split_tags(
+        """
+        robotNamespace cameraName cameraInfoTopicName frameName updateRate alwaysOn focalLength Cx Cy hackBaseline
+        distortionK1 distortionK2 distortionK3 distortionT1 distortionT2 autoDistortion
+        ros camera_name frame_name focal_length cx cy hack_baseline
+        """
+    ),
+    unsupported=dict.fromkeys(
+        split_tags(
+            """
+            imageTopicName CxPrime borderCrop border_crop imageSensorName triggerTopicName triggered
+            depthImageTopicName depthImageInfoTopicName depthImageCameraInfoTopicName pointCloudTopicName
+            pointCloudCutoff pointCloudCutoffMax min_depth max_depth maxDepth minDepth update_rate
+            """
+        ),
+        _IMAGE_OF_PLUGIN,
+    ),
+    attributes=_PLUGIN_ATTRIBUTES,
+)
+
 _FIXED_MESSAGES = "the message types do not depend on the world file"
 _NO_REFERENCE_FRAME = "the pressure does not depend on a frame"
 
@@ -285,8 +314,11 @@ POSE = make_schema(
 WIDE_ANGLE_TYPES = ("wide_angle_camera", "wideanglecamera")
 """Types of cameras whose lens is no pinhole."""
 
+MULTICAMERA_TYPE = "multicamera"
+"""Type of a sensor of Gazebo Classic with several cameras."""
+
 CAMERA_TYPES = (
-    *("boundingbox", "boundingbox_camera", "depth_camera", "multicamera", "rgbd", "rgbd_camera"),
+    *("boundingbox", "boundingbox_camera", "depth_camera", MULTICAMERA_TYPE, "rgbd", "rgbd_camera"),
     *("segmentation", "segmentation_camera", "thermal", "thermal_camera", *WIDE_ANGLE_TYPES),
 )
 """Types of cameras whose type element is `<camera>`, in addition to `camera` itself."""
@@ -353,6 +385,7 @@ def make_sensor_schema(sensor_type: str) -> ElementSchema:
     file_fields = [entry for kind in SENSORS if kind.type == sensor_type for entry in get_file_fields(kind).values()]
     own_tags = [field.name for field in file_fields if field.name.startswith(PREFIX)]
     return ElementSchema(
+        plugins=CAMERA_PLUGIN_FILES if sensor_type == "camera" else frozenset(),
         children=split_tags("pose update_rate topic always_on")
         | split_tags("navsense:fidelity navsense:latency navsense:faults navsense:part")
         | _CLOCK_TAGS.union((sensor_type, *aliases, *FRAME_ID_TAGS)),

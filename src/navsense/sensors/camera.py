@@ -160,8 +160,8 @@ NO_DISTORTION = LensDistortion()
 class Camera:
     """Specification of a camera that is simulated as a trigger.
 
-    intrinsics: focal lengths and principal point of the raw image, px.
     width, height: size of the image, px.
+    intrinsics: focal lengths and principal point of the raw image, px. None: a pinhole with SDF's default field of view.
     distortion: the lens.
     projection: the projection matrix; None: the intrinsics, without a last column.
     optical_frame: frame of the messages; empty: the frame of the sensor.
@@ -170,13 +170,13 @@ class Camera:
     Raises `SensorError` for an empty or too large image.
 
     >>> camera = ns.sensors.Camera.from_field_of_view(1.5, 640, 480)
-    >>> round(camera.intrinsics.fx, 3)  # 640 / (2 tan 0.75)
+    >>> round(camera.effective_intrinsics.fx, 3)  # 640 / (2 tan 0.75)
     343.496
     """
 
-    intrinsics: CameraIntrinsics
-    width: int
-    height: int
+    width: int = DEFAULT_WIDTH
+    height: int = DEFAULT_HEIGHT
+    intrinsics: CameraIntrinsics | None = None
     distortion: LensDistortion = NO_DISTORTION
     projection: CameraProjection | None = None
     optical_frame: str = field(default="", metadata=NO_PHYSICAL_EFFECT)
@@ -195,6 +195,7 @@ class Camera:
             if not 1 <= value <= MAX_PIXELS:
                 allowed = f"must be from 1 to {MAX_PIXELS}"
                 raise SensorError(f"{name} of a camera (px)", value, allowed=allowed, field=name)
+        object.__setattr__(self, "intrinsics", self.effective_intrinsics)  # files have the numbers
 
     @classmethod
     def from_field_of_view(
@@ -210,7 +211,7 @@ class Camera:
 
         Raises `SensorError`.
         """
-        return cls(CameraIntrinsics.from_field_of_view(horizontal_fov, width, height), width, height, distortion)
+        return cls(width, height, CameraIntrinsics.from_field_of_view(horizontal_fov, width, height), distortion)
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
@@ -226,15 +227,22 @@ class Camera:
         )
 
     @property
+    def effective_intrinsics(self) -> CameraIntrinsics:
+        """The intrinsics in force."""
+        if self.intrinsics is not None:
+            return self.intrinsics
+        return CameraIntrinsics.from_field_of_view(DEFAULT_FIELD_OF_VIEW, self.width, self.height)
+
+    @property
     def effective_projection(self) -> CameraProjection:
         """The projection in force."""
-        k = self.intrinsics
+        k = self.effective_intrinsics
         return self.projection or CameraProjection(k.fx, k.fy, k.cx, k.cy)
 
     @cached_property
     def _rows(self) -> Mapping[str, FloatArray]:
         """The constant arrays."""
-        k, p = self.intrinsics, self.effective_projection
+        k, p = self.effective_intrinsics, self.effective_projection
         one = float(k.is_known)
         rows = {
             "intrinsic_matrix": [[k.fx, 0.0, k.cx], [0.0, k.fy, k.cy], [0.0, 0.0, one]],
@@ -250,7 +258,7 @@ class Camera:
 
     def describe(self, rate: float) -> tuple[str, ...]:
         """Return the size of the image and the intrinsics."""
-        k, p = self.intrinsics, self.projection
+        k, p = self.effective_intrinsics, self.projection
         size = f"image: {self.width} x {self.height} px, not rendered"
         lines = [size, f"intrinsics: fx {k.fx:g}, fy {k.fy:g}, cx {k.cx:g}, cy {k.cy:g} px" if k.is_known else UNKNOWN]
         if any(self.distortion.coefficients):
@@ -290,7 +298,7 @@ class Camera:
         """Return a spec in which every field is active: the right camera of a stereo pair."""
         lens = LensDistortion(-0.28, 0.07, -0.01, 2e-4, -1e-4)
         projection = CameraProjection(436.2, 436.2, 364.4, 256.9, tx=-47.98, ty=0.5)
-        return cls(CameraIntrinsics(457.6, 456.1, 379.9, 255.2), 752, 480, lens, projection)
+        return cls(752, 480, CameraIntrinsics(457.6, 456.1, 379.9, 255.2), lens, projection)
 
 
 UNKNOWN = "intrinsics: unknown"

@@ -23,12 +23,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from navsense.core.pose import Pose
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_count, parse_child_number, parse_child_text
 from navsense.sdf.parse.sensor_context import SensorContext
-from navsense.sdf.schema import CAMERA, CAMERA_IMAGE, CAMERA_LENS, WIDE_ANGLE_TYPES
-from navsense.sdf.values import invalid_value, map_spec_errors
+from navsense.sdf.schema import CAMERA, CAMERA_IMAGE, CAMERA_LENS, MULTICAMERA_TYPE, POSE, WIDE_ANGLE_TYPES
+from navsense.sdf.values import invalid_value, map_spec_errors, parse_pose
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.camera import (
     DEFAULT_FIELD_OF_VIEW,
@@ -63,7 +64,7 @@ MAX_FIELD_OF_VIEW = 2.0 * math.pi
 def parse(context: Context, type_element: Element | None, sensor_context: SensorContext) -> Camera:
     """Return the specification of a `<camera>`; without it that of SDF's defaults."""
     if type_element is None:
-        return Camera.from_field_of_view()
+        return Camera()
     context.check(type_element, CAMERA)
     width, height = _parse_size(context, type_element)
     lens = context.find_child(type_element, "lens", CAMERA_LENS)
@@ -82,7 +83,7 @@ def parse(context: Context, type_element: Element | None, sensor_context: Sensor
             reason = "a wide-angle camera has no pinhole: K and P are zero; give <lens><intrinsics>"
             context.add_note("warning", f"<camera>: {sensor_context.name}", reason, type_element.where)
     with map_spec_errors(type_element):
-        camera = Camera(intrinsics, width, height, distortion, projection)
+        camera = Camera(width, height, intrinsics, distortion, projection)
     return _apply_optical_frame(context, type_element, sensor_context, camera)
 
 
@@ -135,3 +136,37 @@ def find_info_topic(sensor: Element) -> Element | None:
     type_element = sensor.find("camera")
     child = None if type_element is None else type_element.find("camera_info_topic")
     return None if child is None or child.text in ("", "__default__") else child
+
+
+def has_intrinsics(sensor: Element) -> bool:
+    """Return True if the file gives the intrinsics of a camera."""
+    lenses = [lens for type_element in sensor.find_all("camera") for lens in type_element.find_all("lens")]
+    return any(lens.find("intrinsics") is not None for lens in lenses)
+
+
+def get_camera_name(sensor: Element) -> str:
+    """Return the name of the camera of a multicamera that `split_multicamera` returned; "" for another sensor."""
+    type_element = sensor.find("camera")
+    if sensor.get_attribute("type") != MULTICAMERA_TYPE or type_element is None:
+        return ""
+    return type_element.get_attribute("name") or ""
+
+
+def split_multicamera(context: Context, sensor: Element, type_element: Element) -> tuple[Element, Pose]:
+    """Return a multicamera with one of its cameras only, and the pose of that camera in the sensor.
+
+    A `<topic>` of the sensor is that of all cameras; the name of the camera is appended.
+    """
+    pose, child = Pose(), type_element.find("pose")
+    if child is not None:
+        context.check(child, POSE)
+        with context.collect_errors():
+            pose = parse_pose(child, parent=type_element.tag)
+    own = replace(type_element, children=[one for one in type_element.children if one is not child])
+    name = type_element.get_attribute("name") or ""
+    children = [
+        replace(one, text=f"{one.text}/{name}/image") if one.tag == "topic" and one.text else one
+        for one in sensor.children
+        if one.tag != type_element.tag
+    ]
+    return replace(sensor, children=[*children, own]), pose

@@ -28,7 +28,7 @@ from navsense.sdf.parse.sensor_context import SensorContext, find_pose_in_link
 from navsense.sdf.parse.switches import parse_is_on, parse_switches
 from navsense.sdf.parse.type_element import TypeElementParser, make_type_element_parser
 from navsense.sdf.parse.world import DEFAULT_STEP, parse_classic
-from navsense.sdf.plugins import dsros_dvl, gazebo_range, uuv_dvl, uuv_pressure
+from navsense.sdf.plugins import dsros_dvl, gazebo_camera, gazebo_range, uuv_dvl, uuv_pressure
 from navsense.sdf.plugins.base import DEFAULT_RATE, PluginParser, parse_topic
 from navsense.sdf.values import invalid_choice, invalid_value, parse_text, require_child
 from navsense.sdf.xml_reader import Element
@@ -160,6 +160,8 @@ class SensorParser:
         if sensor_type == schema.DSROS_DVL_TYPE and sensor_type not in self.type_element_parsers:
             return self._parse_dsros_dvl(parsed_model, scope, link, element, name)
         if sensor_type in self.type_element_parsers:
+            if element.get_attribute("type") == schema.MULTICAMERA_TYPE and sensor_type == Camera.type:
+                return self._parse_multicamera(parsed_model, scope, link, element, name)
             return self._parse_simulated_sensor(parsed_model, scope, link, element, name, sensor_type)
         gazebo_type, reason = _get_gazebo_type(element), schema.NOT_SIMULATED
         if sensor_type == "custom" and gazebo_type:
@@ -214,6 +216,10 @@ class SensorParser:
             if reason:
                 self._note_not_simulated(element, element.get_attribute("type") or "", name, reason)
                 return []
+        plugin = gazebo_camera.find_plugin(self.context, element) if sensor_type == Camera.type else None
+        camera_name = camera.get_camera_name(element)
+        if plugin is not None:
+            element = gazebo_camera.apply_elements(self.context, element, plugin, camera_name)
         self.context.check(element, SENSOR_SCHEMAS.get(sensor_type) or schema.make_sensor_schema(sensor_type))
         pose = Pose()
         with self.context.collect_errors():
@@ -224,6 +230,11 @@ class SensorParser:
         if isinstance(spec, Range):
             gazebo_range.check_field_of_view(self.context, original, spec.beam.width)
             spec = replace(spec, ros_plugin=gazebo_range.has_range_plugin(original), classic=sensor_context.classic)
+        if isinstance(spec, Camera) and plugin is not None:
+            has_intrinsics = camera.has_intrinsics(element)
+            spec = gazebo_camera.apply_numbers(
+                self.context, plugin, spec, has_intrinsics=has_intrinsics, camera_name=camera_name
+            )
         sensor = self._mount_sensor(
             parsed_model,
             scope,
@@ -237,6 +248,22 @@ class SensorParser:
             frame=self._parse_frame(element) or name,
         )
         return [sensor]
+
+    def _parse_multicamera(
+        self, parsed_model: ParsedModel, scope: Scope, link: FrameNode, element: Element, name: str
+    ) -> list[MountedSensor]:
+        """Return a sensor `NAME::CAMERA` for each `<camera>` of a multicamera of Gazebo Classic."""
+        sensors: list[MountedSensor] = []
+        cameras: dict[str, Element] = {}
+        for type_element in list(element.find_all("camera")):
+            with self.context.collect_errors():
+                camera_name = parse_name(type_element)
+                check_unique(type_element, camera_name, cameras, "the cameras of its sensor")
+                one, offset = camera.split_multicamera(self.context, element, type_element)
+                full_name = join_names(type_element, name, camera_name)
+                mounted = self._parse_simulated_sensor(parsed_model, scope, link, one, full_name, Camera.type)
+                sensors += [replace(sensor, pose=sensor.pose @ offset) for sensor in mounted]
+        return sensors
 
     def _mount_sensor(
         self,
@@ -328,7 +355,9 @@ class SensorParser:
         *model_names, link_name = link.name.split("::")
         ending, declared_type = self._get_topic_ending(element, sensor_type), element.get_attribute("type") or ""
         default = normalize_topic(
-            make_default_topic(self.world, model_names, link_name, name.rpartition("::")[2], ending)
+            make_default_topic(
+                self.world, model_names, link_name, name.removeprefix(f"{link.name}::").replace("::", "/"), ending
+            )
         )
         child = self.context.find_child(element, "topic")
         if sensor_type == Camera.type:
