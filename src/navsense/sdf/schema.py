@@ -438,7 +438,7 @@ CAMERA = make_schema(
         "pose": "the pose of the sensor is used, as in Gazebo",
         **dict.fromkeys(("trigger_topic", "triggered"), "a camera is triggered at its rate, not by messages"),
     },
-    ignored_attributes={"name": "a camera has the name of its sensor"},
+    attributes="name",
 )
 CAMERA_IMAGE = make_schema("width height", unsupported=dict.fromkeys(("format", "anti_aliasing"), _NO_IMAGE))
 CAMERA_LENS = make_schema(

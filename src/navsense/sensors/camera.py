@@ -161,7 +161,7 @@ class Camera:
     """Specification of a camera that is simulated as a trigger.
 
     width, height: size of the image, px.
-    intrinsics: focal lengths and principal point of the raw image, px. None: a pinhole with SDF's default field of view.
+    intrinsics: focal lengths and principal point of the raw image, px. None: those of SDF's default view.
     distortion: the lens.
     projection: the projection matrix; None: the intrinsics, without a last column.
     optical_frame: frame of the messages; empty: the frame of the sensor.

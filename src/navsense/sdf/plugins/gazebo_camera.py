@@ -11,9 +11,9 @@
 | `<hackBaseline>` | `<hack_baseline>` | P[0, 3] = -fx baseline |
 | `<distortionK1>`, K2, K3, T1, T2 | none: those of `<distortion>` | distortion, without `<autoDistortion>` |
 
-The principal point is (width + 1) / 2, (height + 1) / 2 by default, where gz-sensors has width / 2, height / 2. A number
-of 0 means the default, as in the plug-ins. In a multicamera, ROS 1 has `NAME/left` and `NAME/right`, and only the right
-camera has the baseline; in ROS 2 all cameras have it.
+The principal point is (width + 1) / 2, (height + 1) / 2 by default; gz-sensors has width / 2, height / 2. A number of 0
+means the default, as in the plug-ins. In a multicamera, ROS 1 has `NAME/left` and `NAME/right`, and only the right camera
+has the baseline; in ROS 2 all cameras have it.
 Source: gazebo_plugins, `gazebo_ros_camera_utils.cpp`, `gazebo_ros_multicamera.cpp` (ROS 1), `gazebo_ros_camera.cpp`.
 """
 
@@ -97,9 +97,8 @@ def make_topic(sensor: Element, plugin: Element, camera_name: str) -> str:
         names = [plugin.get_text("robotNamespace"), plugin.get_text("cameraName"), side, info]
     else:
         ros = plugin.find("ros")
-        own = "/".join(
-            filter(None, (plugin.get_text("camera_name") or sensor.get_attribute("name") or "", camera_name))
-        )
+        own = plugin.get_text("camera_name") or sensor.get_attribute("name") or ""
+        own = f"{own}/{camera_name}" if camera_name else own
         info = _remap(ros, f"{own}/camera_info")
         if info.startswith("/"):
             return info
@@ -133,11 +132,8 @@ def apply_numbers(
         with map_spec_errors(plugin):
             camera = replace(camera, intrinsics=CameraIntrinsics(focal_length, focal_length, cx, cy))
     k, baseline = camera.effective_intrinsics, _parse_number(context, plugin, "hackBaseline", "hack_baseline")
-    if (
-        camera.projection is None
-        and baseline != 0.0
-        and not (is_ros1(plugin) and camera_name and "right" not in camera_name)
-    ):
+    is_first_of_pair = is_ros1(plugin) and camera_name and "right" not in camera_name
+    if camera.projection is None and baseline != 0.0 and not is_first_of_pair:
         with map_spec_errors(plugin):
             camera = replace(camera, projection=CameraProjection(k.fx, k.fy, k.cx, k.cy, tx=-k.fx * baseline))
     is_automatic = parse_child_flag(context, plugin, "autoDistortion", default=False)
