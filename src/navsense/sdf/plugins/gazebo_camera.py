@@ -4,7 +4,7 @@
 |---|---|---|
 | `<robotNamespace>` | `<ros><namespace>` | start of the topic |
 | `<cameraName>` | `<camera_name>` (the sensor) | middle of the topic |
-| `<cameraInfoTopicName>` (`camera_info`) | `camera_info`, or the target of a `<remapping>` | end of the topic |
+| `<cameraInfoTopicName>` (`camera_info`) | `camera_info`, or the target of its `<remapping>` | end of the topic |
 | `<frameName>` | `<frame_name>` | `<optical_frame_id>`, if the camera has none |
 | `<updateRate>` | none | `<update_rate>`, if that is 0 or higher: the plug-in skips images |
 | `<focalLength>`, `<Cx>`, `<Cy>` | `<focal_length>`, `<cx>`, `<cy>` | intrinsics, if the camera has no `<intrinsics>` |
@@ -12,8 +12,8 @@
 | `<distortionK1>`, K2, K3, T1, T2 | none: those of `<distortion>` | distortion, without `<autoDistortion>` |
 
 The principal point is (width + 1) / 2, (height + 1) / 2 by default; gz-sensors has width / 2, height / 2. A number of 0
-means the default, as in the plug-ins. In a multicamera, ROS 1 has `NAME/left` and `NAME/right`, and only the right camera
-has the baseline; in ROS 2 all cameras have it.
+means the default, as in the plug-ins. In a multicamera, ROS 1 has `NAME/left` and `NAME/right`, and only the right one
+has the baseline. In ROS 2 all cameras have it.
 Source: gazebo_plugins, `gazebo_ros_camera_utils.cpp`, `gazebo_ros_multicamera.cpp` (ROS 1), `gazebo_ros_camera.cpp`.
 """
 
@@ -28,7 +28,7 @@ from navsense.sdf.values import map_spec_errors
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.camera import Camera, CameraIntrinsics, CameraProjection, LensDistortion
 
-INFO_TAGS = ("cameraInfoTopicName",)
+INFO_TAG = "cameraInfoTopicName"
 
 DISTORTION_TAGS = {"k1": "distortionK1", "k2": "distortionK2", "k3": "distortionK3"} | {
     "p1": "distortionT1",
@@ -84,14 +84,14 @@ def get_text(plugin: Element, *tags: str) -> str:
 
 def is_ros1(plugin: Element) -> bool:
     """Return True for a plug-in of ROS 1: it has `<cameraName>`, or a namespace or a topic in camel case."""
-    return any(plugin.find(tag) is not None for tag in ("cameraName", "robotNamespace", *INFO_TAGS, "imageTopicName"))
+    return any(plugin.find(tag) is not None for tag in ("cameraName", "robotNamespace", INFO_TAG, "imageTopicName"))
 
 
 def make_topic(sensor: Element, plugin: Element, camera_name: str) -> str:
     """Return the topic of the camera info."""
     if is_ros1(plugin):
         side = next((side for side in ("left", "right") if side in camera_name), "")
-        info = plugin.get_text(INFO_TAGS[0]) or "camera_info"
+        info = plugin.get_text(INFO_TAG) or "camera_info"
         if info.startswith("/"):
             return info
         names = [plugin.get_text("robotNamespace"), plugin.get_text("cameraName"), side, info]
@@ -99,20 +99,15 @@ def make_topic(sensor: Element, plugin: Element, camera_name: str) -> str:
         ros = plugin.find("ros")
         own = plugin.get_text("camera_name") or sensor.get_attribute("name") or ""
         own = f"{own}/{camera_name}" if camera_name else own
-        info = _remap(ros, f"{own}/camera_info")
+        namespace, info = "" if ros is None else ros.get_text("namespace"), f"{own}/camera_info"
+        for child in ros.find_all("remapping") if ros is not None else ():
+            source, _, target = (part.strip() for part in child.text.partition(REMAPPING))
+            if target and source.strip("/") in (info, f"{namespace.strip('/')}/{info}"):
+                info = target
         if info.startswith("/"):
             return info
-        names = ["" if ros is None else ros.get_text("namespace"), info]
+        names = [namespace, info]
     return "/".join(filter(None, (name.strip("/") for name in names)))
-
-
-def _remap(ros: Element | None, topic: str) -> str:
-    """Return a topic after the `<remapping>` of a plug-in of ROS 2."""
-    for child in ros.find_all("remapping") if ros is not None else ():
-        source, separator, target = child.text.partition(REMAPPING)
-        if separator and target and source.strip().lstrip("~/") in (topic, topic.rpartition("/")[2]):
-            return target.strip()
-    return topic
 
 
 def apply_numbers(
