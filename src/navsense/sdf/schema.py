@@ -170,6 +170,10 @@ CAMERA_PLUGIN_SCHEMA = ElementSchema(
     attributes=_PLUGIN_ATTRIBUTES,
 )
 
+CAMERA_PLUGIN_ROS = make_schema(
+    "namespace", repeatable="remapping", unsupported=dict.fromkeys(("argument", "parameter", "qos"), _IMAGE_OF_PLUGIN)
+)
+
 _FIXED_MESSAGES = "the message types do not depend on the world file"
 _NO_REFERENCE_FRAME = "the pressure does not depend on a frame"
 

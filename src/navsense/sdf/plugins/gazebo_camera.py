@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_flag, parse_child_number
-from navsense.sdf.schema import CAMERA_PLUGIN_FILES, CAMERA_PLUGIN_SCHEMA
+from navsense.sdf.schema import CAMERA_PLUGIN_FILES, CAMERA_PLUGIN_ROS, CAMERA_PLUGIN_SCHEMA
 from navsense.sdf.values import map_spec_errors
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.camera import Camera, CameraIntrinsics, CameraProjection, LensDistortion
@@ -50,6 +50,7 @@ def find_plugin(context: Context, sensor: Element) -> Element | None:
     if not plugins:
         return None
     context.check(plugins[0], CAMERA_PLUGIN_SCHEMA)
+    context.find_child(plugins[0], "ros", CAMERA_PLUGIN_ROS)
     return plugins[0]
 
 
