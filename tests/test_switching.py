@@ -145,10 +145,10 @@ def test_state_topic_of_the_dvl_follows_the_schedule(tmp_path: Path, suffix: str
     ns.record(world, path, DURATION, seed=3, epoch=1000)
     with AnyReader([path], default_typestore=get_typestore(Stores.LATEST)) as reader:
         states = [one for one in reader.connections if one.topic == "/one/state"]
-        found: list[Any] = [reader.deserialize(raw, states[0].msgtype).data for *_, raw in reader.messages(states)]
+        found: list[Any] = [reader.deserialize(raw, states[0].msgtype) for *_, raw in reader.messages(states)]
         pings = [one.msgcount for one in reader.connections if one.topic == "/one"]
     reading = ns.simulate(world, DURATION, seed=3)[NAME]
-    assert found == is_scheduled(reading.time).tolist()
+    assert [state.data for state in found] == is_scheduled(reading.time).tolist()
     assert pings == [reading.emitted.sum()]
 
 

@@ -110,7 +110,7 @@ def test_camera_of_another_program_is_inferred_from_its_first_message(world: Wor
                     kept = writer.register_schema(schema.name, schema.encoding, schema.data)
                     channels[channel.topic] = writer.register_channel(channel.topic, channel.message_encoding, kept)
                 writer.add_message(channels[channel.topic], message.log_time, message.data, message.publish_time)
-        writer.finish()
+        writer.finish()  # type: ignore[no-untyped-call]  # mcap has no types for it
     recording = ns.open(tmp_path / "other.mcap")
     (name,) = recording
     assert recording.recorded_world.world.sensor(name).spec == Camera.example_spec()

@@ -368,7 +368,8 @@ def test_uuv_simulator_twist_and_state(row: int) -> None:
     )
     assert_close(decode_row(dvl.make_twist_encoder(sensor, "measured"), row), value)
     states = cdr.encode(dvl.make_state_encoder(sensor, "measured"), np.arange(2), {IS_ON: np.array([True, False])})
-    assert [STORE.deserialize_cdr(raw.tobytes(), dvl.STATE_TYPE).data for raw in states] == [True, False]
+    found: list[Any] = [STORE.deserialize_cdr(raw.tobytes(), dvl.STATE_TYPE) for raw in states]
+    assert [state.data for state in found] == [True, False]
 
 
 @pytest.mark.requirement("DVW-5", "DVW-6:units", "GAP-4")

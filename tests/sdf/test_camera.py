@@ -208,6 +208,18 @@ def test_ros1_camera_plugin_is_read(load: Load, wrap_in_link: Text) -> None:
 
 
 @pytest.mark.requirement("CLK-11")
+def test_unknown_element_of_a_camera_plugin_is_a_warning(load: Load, wrap_in_link: Text) -> None:
+    """Public robots have elements that no version of the plug-in reads, such as `<baseline>`."""
+    plugin = ROS1.replace("hackBaseline>", "hackBaselin>").replace("</plugin>", "<x:y/><rangeMax>9</rangeMax></plugin>")
+    world = load(wrap_in_link(make_sensor(IMAGE, around=plugin)).replace("<sdf ", '<sdf xmlns:x="x" '))
+    notes = [(note.kind, note.what, note.reason) for note in world.notes]
+    reason = "is no element of this plug-in and has no effect; did you mean hackBaseline?"
+    assert ("warning", "<plugin><hackBaselin>", reason) in notes
+    assert [kind for kind, *_ in notes].count("warning") == 1
+    assert get_camera(world).projection is None
+
+
+@pytest.mark.requirement("CLK-11")
 def test_ros2_camera_plugin_is_read(load: Load, wrap_in_link: Text) -> None:
     """gazebo_plugins, `gazebo_ros_camera.cpp`: the distortion is that of the camera."""
     body = f"{IMAGE}<distortion><k1>0.3</k1></distortion>"

@@ -162,7 +162,7 @@ CAMERA_PLUGIN_SCHEMA = ElementSchema(
             """
             imageTopicName CxPrime borderCrop border_crop imageSensorName triggerTopicName triggered
             depthImageTopicName depthImageInfoTopicName depthImageCameraInfoTopicName pointCloudTopicName
-            pointCloudCutoff pointCloudCutoffMax min_depth max_depth maxDepth minDepth update_rate
+            pointCloudCutoff pointCloudCutoffMax rangeMax min_depth max_depth maxDepth minDepth update_rate
             """
         ),
         _IMAGE_OF_PLUGIN,

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from navsense.core.names import suggest_name
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_flag, parse_child_number
 from navsense.sdf.schema import CAMERA_PLUGIN_FILES, CAMERA_PLUGIN_ROS, CAMERA_PLUGIN_SCHEMA
@@ -49,9 +50,23 @@ def find_plugin(context: Context, sensor: Element) -> Element | None:
         )
     if not plugins:
         return None
-    context.check(plugins[0], CAMERA_PLUGIN_SCHEMA)
+    _check_plugin(context, plugins[0])
     context.find_child(plugins[0], "ros", CAMERA_PLUGIN_ROS)
     return plugins[0]
+
+
+def _check_plugin(context: Context, plugin: Element) -> None:
+    """Check the elements of a plug-in. An unknown one is a warning: files have many that no version of it reads."""
+    known = (*CAMERA_PLUGIN_SCHEMA.children, *CAMERA_PLUGIN_SCHEMA.unsupported)
+    for child in plugin.children:
+        if child.tag not in known and ":" not in child.tag:
+            reason = "is no element of this plug-in and has no effect"
+            suggestion = suggest_name(child.tag, known)
+            context.add_note(
+                "warning", f"<plugin><{child.tag}>", f"{reason}; {suggestion}" if suggestion else reason, child.where
+            )
+    children = [child for child in plugin.children if child.tag in known or ":" in child.tag]
+    context.check(replace(plugin, children=children), CAMERA_PLUGIN_SCHEMA)
 
 
 def apply_elements(context: Context, sensor: Element, plugin: Element, camera_name: str = "") -> Element:
