@@ -232,11 +232,14 @@ TEXTS: dict[str, str] = {
         clock | text | true time | clock of the stamps; `none`: true time
         navsense:clock | text | | the same
         navsense:fidelity | `physical` or `classic` | of the world | of this sensor
+        always_on | flag | true | false: off until it is switched on
+        navsense:switch | `on` or `off` | none | any number, each at a time
         navsense:part | text | none | part of the catalogue
         navsense:latency | element | none | time to arrival
         navsense:faults | element | none | fault injection
         TYPE | element | no errors | the type element, below
     """,
+    "navsense:switch": "@time | number ≥ 0 | required | s, true time; acts from the next sample on",
     "navsense:part": "@temperature | flag | true | false: without temperature coefficients",
     "clock": """
         @name | text | required | referenced by sensors
@@ -319,6 +322,74 @@ TEXTS: dict[str, str] = {
         noise | element | none | m
         navsense:sound | element | none | speed of sound
         navsense:own_hull | flag | false | true: rays hit the own model
+    """,
+    "camera": """
+        @name | text | | of a camera of a `multicamera`
+        horizontal_fov | number > 0 | 1.047 | rad, of a pinhole with square pixels
+        image | element | 320 x 240 | size of the image
+        lens | element | of the view | intrinsics and projection
+        distortion | element | none | coefficients of the lens
+        camera_info_topic | text | beside the image | topic of the messages
+        optical_frame_id | text | frame of the sensor | frame of the messages: z along the axis
+    """,
+    "image of camera": """
+        width | whole number ≥ 1 | 320 | px
+        height | whole number ≥ 1 | 240 | px
+    """,
+    "lens": """
+        intrinsics | element | of the view | focal lengths and principal point
+        projection | element | the intrinsics | projection matrix of a stereo camera
+    """,
+    "intrinsics": """
+        fx | = | = | px
+        fy | = | = | px
+        cx | = | = | px
+        cy | = | = | px
+    """,
+    "projection": """
+        p_fx | = | = | px
+        p_fy | = | = | px
+        p_cx | = | = | px
+        p_cy | = | = | px
+        tx | = | = | px; -fx times the baseline for the second camera
+        ty | = | = | px
+    """,
+    "distortion": """
+        k1 | = | = | radial
+        k2 | = | = | radial
+        k3 | = | = | radial
+        p1 | = | = | tangential
+        p2 | = | = | tangential
+    """,
+    "libgazebo_ros_camera.so": f"""
+        {PLUGIN}
+        robotNamespace | text | | first part of the topic
+        cameraName | text | | middle of the topic
+        cameraInfoTopicName | text | `camera_info` | last part of the topic
+        frameName | text | frame of the sensor | frame of the messages
+        updateRate | number ≥ 0 | 0 | Hz; 0: the rate of the sensor; the smaller rate applies
+        alwaysOn | flag | true | as `<always_on>` of the sensor
+        focalLength | number | of the view | px; 0: the default
+        Cx | number | (width + 1) / 2 | px; 0: the default
+        Cy | number | (height + 1) / 2 | px; 0: the default
+        hackBaseline | number | 0 | m; the last column of P is -fx times it
+        distortionK1 | number | 0 | radial
+        distortionK2 | number | 0 | radial
+        distortionK3 | number | 0 | radial
+        distortionT1 | number | 0 | tangential
+        distortionT2 | number | 0 | tangential
+        autoDistortion | flag | false | true: the distortion of the camera
+        ros | element | | ROS 2: namespace and remapping
+        camera_name | text | name of the sensor | ROS 2: middle of the topic
+        frame_name | text | frame of the sensor | ROS 2: frame of the messages
+        focal_length | number | of the view | ROS 2: px
+        cx | number | (width + 1) / 2 | ROS 2: px
+        cy | number | (height + 1) / 2 | ROS 2: px
+        hack_baseline | number | 0 | ROS 2: m
+    """,
+    "ros of libgazebo_ros_camera.so": """
+        namespace | text | | first part of the topic
+        remapping | text | | `OLD:=NEW`; any number
     """,
     "beams": """
         @angle_deg | number | 30; ADCP: 20 | degrees from `<down>`
@@ -516,6 +587,7 @@ TEXTS: dict[str, str] = {
         gaussianNoise | number ≥ 0 | 0 | m, standard deviation
         radiation | text | `ultrasound` | other values are infrared
         fov | number | of the rays | rad; has no effect
+        alwaysOn | flag | true | as `<always_on>` of the sensor
     """,
     "libuuv_gazebo_ros_subsea_pressure_plugin.so": f"""
         {UUV_SENSOR}
@@ -525,6 +597,8 @@ TEXTS: dict[str, str] = {
         noise_amplitude | number ≥ 0 | 0 | factor of `noise_sigma`
         noise_stddev | number ≥ 0 | 0 | kPa, of earlier versions
         saturation | number > 0 | none | kPa; no effect under classic
+        is_on | flag | true | false: off until it is switched on
+        navsense:switch | `on` or `off` | none | as in a sensor
     """,
     "libuuv_gazebo_ros_imu_plugin.so": f"""
         {UUV_SENSOR}
@@ -571,7 +645,8 @@ TEXTS: dict[str, str] = {
         noise_amplitude | number ≥ 0 | 0 | m/s, standard deviation of the noise
         noise_sigma | number ≥ 0 | 0 | m/s, standard deviation in the covariance
         enable_local_ned_frame | flag | true | axes of the link, rotated by 180 degrees about x
-        is_on | flag | true | false: off until a live run switches it on
+        is_on | flag | true | false: off until it is switched on
+        navsense:switch | `on` or `off` | none | as in a sensor
         navsense:fidelity | `physical` or `classic` | of the world | of this sensor
         beam_link_name_0 | text | required | link with the range sensor of a beam
         beam_link_name_1 | text | required | link with the range sensor of a beam

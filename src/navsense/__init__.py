@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # the names of `__all__`, for type checkers
     from navsense.runner.run import record as record
     from navsense.runner.run import simulate as simulate
     from navsense.sdf import load as load
+    from navsense.world import with_switch as with_switch
 
 __version__ = "0.1.0"
 
@@ -59,6 +60,7 @@ _HOME = {
     "record": "navsense.runner.run",
     "simulate": "navsense.runner.run",
     "with_faults": "navsense.fault_file",
+    "with_switch": "navsense.world",
 }
 """Name -> the module that defines it."""
 

@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal, Protocol, TypeVar
 
 import numpy as np
@@ -27,8 +28,8 @@ from navsense.core.summaries import (
 )
 from navsense.core.text import format_count
 from navsense.core.ticks import MAX_RATE, MIN_RATE, check_rate
-from navsense.core.typing import Quaternion, Vector
-from navsense.core.validation import validate_types
+from navsense.core.typing import BoolArray, Quaternion, Times, Vector
+from navsense.core.validation import check_number, validate_types
 from navsense.environment.base import Environment
 from navsense.environment.terrain.base import Shape
 from navsense.faults.injection import Faults
@@ -242,12 +243,33 @@ class Units(Mapping[str, str]):
 
 
 @dataclass(frozen=True)
+class Switch:
+    """A scheduled switch of a sensor: on or off from the first sample at or after `time` (s, true time) on.
+
+    Raises `SensorError` for a negative or infinite time.
+
+    >>> ns.world.Switch(10.0, on=True)
+    Switch(time=10.0, on=True)
+    """
+
+    time: float
+    on: bool
+
+    def __post_init__(self) -> None:
+        """Check the time."""
+        validate_types(self, "of a switch")
+        check_number("time of a switch (s)", self.time, 0.0, field="time")
+
+
+@dataclass(frozen=True)
 class MountedSensor:
     """A sensor on a link: specification, mounting, rate, names.
 
     `rate` is in Hz; a rate of 0 in a file is 1 / max_step_size here. `clock` is the full name of a clock, or None for
-    true time. `frame` is the frame in messages (`<frame_id>`, else the full name of the sensor). A sensor that is not
-    `is_on` at the start publishes nothing until a live run switches it on.
+    true time. `frame` is the frame in messages (`<frame_id>`, else the full name of the sensor).
+
+    A sensor is on from the start if `is_on`; `switches` change this later. While it is off it publishes nothing, and
+    its errors continue: later samples are those of a sensor that was always on.
 
     >>> world.sensor("imu").rate, world.sensor("imu").clock
     (1000.0, 'quadrotor::base_link::autopilot')
@@ -266,16 +288,35 @@ class MountedSensor:
     faults: Faults = Faults()
     where: Where | None = None
     is_on: bool = True
+    switches: tuple[Switch, ...] = ()
 
     def __post_init__(self) -> None:
-        """Reject fields of a wrong type; `World` checks the rate."""
+        """Reject fields of a wrong type, and two switches at one time; `World` checks the rate."""
         validate_types(self, f"of sensor {self.name}", skip=("spec", "rate"))
+        switches = tuple(sorted(self.switches, key=lambda switch: switch.time))
+        for first, second in pairwise(switches):
+            if first.time == second.time:
+                allowed = "must differ from the times of its other switches"
+                raise SimulationError(f"time of a switch of sensor {self.name} (s)", first.time, allowed=allowed)
+        object.__setattr__(self, "switches", switches)
 
     def __repr__(self) -> str:
         """Return a short description."""
         return f"<MountedSensor {self.name}: {self.spec.type}, {self.rate:g} Hz, clock {self.clock or 'none'}>"
 
     _repr_html_ = format_spec_html
+
+    @property
+    def is_always_on(self) -> bool:
+        """True if the sensor is on at the start and is never switched off."""
+        return self.is_on and all(switch.on for switch in self.switches)
+
+    def compute_on(self, time: Times) -> BoolArray:
+        """Return whether the sensor is on at instants (n,) s, by its schedule."""
+        states = np.array([self.is_on, *(switch.on for switch in self.switches)])
+        instants = np.array([switch.time for switch in self.switches])
+        on: BoolArray = states[np.searchsorted(instants, time, side="right")]
+        return on
 
     @cached_property
     def unit(self) -> Mapping[str, str]:
@@ -469,7 +510,11 @@ class World:
         object.__setattr__(self, "notes", tuple(notes))
 
     def _list_warnings(self, sensor: MountedSensor) -> Iterator[Note]:
-        """Yield the warnings of a sensor about its mounting."""
+        """Yield the warnings of a sensor that is never switched on, and those about its mounting."""
+        if not sensor.is_on and not any(switch.on for switch in sensor.switches):
+            reason = f"publishes nothing until it is switched on: --switch-on {sensor.name}, "
+            reason += '<navsense:switch time="10">on</navsense:switch>, or the switch of a live run'
+            yield Note("warning", f"sensor {sensor.name} is off", reason, sensor.where, sensor.name)
         if isinstance(sensor.spec, HasWarnings):
             rotation = self._find_initial_rotation(sensor)
             for what, reason in sensor.spec.find_warnings(rotation) if rotation else ():
@@ -516,3 +561,24 @@ class World:
     def clock(self, name: str) -> Clock:
         """Return a clock by any unambiguous ending of its name. Raises `UnknownNameError`."""
         return find_by_name(self.clocks, name, "clock")
+
+
+def with_switch(world: World, sensor: str, *, on: bool, time: float | None = None) -> World:
+    """Return the world with a sensor that is switched on or off.
+
+    sensor: any unambiguous ending of its name.
+    time: s, true time, of a switch in addition to those of its schedule. None: its state at the start.
+
+    Raises `UnknownNameError`, and `SensorError` or `SimulationError` for an invalid time.
+
+    >>> late = ns.with_switch(ns.with_switch(world, "compass", on=False), "compass", on=True, time=0.5)
+    >>> reading = ns.simulate(late, duration=1.0)["compass"]
+    >>> float(reading.time[reading.emitted][0])
+    0.5
+    """
+    mounted = world.sensor(sensor)
+    if time is None:
+        switched = replace(mounted, is_on=on)
+    else:
+        switched = replace(mounted, switches=(*mounted.switches, Switch(float(time), on)))
+    return replace(world, sensors=tuple(switched if one is mounted else one for one in world.sensors))

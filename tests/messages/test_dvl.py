@@ -22,6 +22,7 @@ from navsense.core.errors import RecordingError, SensorError
 from navsense.core.pose import Pose, from_rpy
 from navsense.core.readings import Reading
 from navsense.messages import cdr, dvl, schemas
+from navsense.messages.base import IS_ON
 from navsense.noise.specification import Noise
 from navsense.recordings.static_transforms import list_static_transforms
 from navsense.recordings.topic_names import allocate_topics
@@ -366,8 +367,9 @@ def test_uuv_simulator_twist_and_state(row: int) -> None:
         twist=T["geometry_msgs/msg/TwistWithCovariance"](twist=twist, covariance=covariance.ravel()),
     )
     assert_close(decode_row(dvl.make_twist_encoder(sensor, "measured"), row), value)
-    assert decode_row(dvl.make_state_encoder(sensor, "measured"), row).data is True
-    assert decode_row(dvl.make_state_encoder(replace(sensor, is_on=False), "measured"), row).data is False
+    states = cdr.encode(dvl.make_state_encoder(sensor, "measured"), np.arange(2), {IS_ON: np.array([True, False])})
+    found: list[Any] = [STORE.deserialize_cdr(raw.tobytes(), dvl.STATE_TYPE) for raw in states]
+    assert [state.data for state in found] == [True, False]
 
 
 @pytest.mark.requirement("DVW-5", "DVW-6:units", "GAP-4")

@@ -20,6 +20,7 @@ from navsense import sdf
 from navsense.core.pose import Pose
 from navsense.core.typing import FloatArray
 from navsense.description import describe
+from navsense.messages.base import IS_ON
 from navsense.messages.dvl import make_state_encoder
 from navsense.motion.trajectory import Trajectory
 from navsense.noise.specification import Noise
@@ -888,8 +889,8 @@ def check_uuv_ned(before: Flight, after: Flight) -> None:
 def check_uuv_off(before: Flight, after: Flight) -> None:
     assert (before.sensor.is_on, after.sensor.is_on) == (True, False)
     assert not after.reading.emitted.any()
-    (note,) = (note for note in after.world.notes if "is_on" in note.what)
-    assert note.reason == "emits nothing until a live run switches it on"
+    (note,) = (note for note in after.world.notes if note.what == f"sensor {after.sensor.name} is off")
+    assert note.reason.startswith(f"publishes nothing until it is switched on: --switch-on {after.sensor.name}, ")
 
 
 def check_uuv_fidelity(before: Flight, after: Flight) -> None:
@@ -987,7 +988,8 @@ def test_uuv_simulator_dvl_is_switched_during_a_run(load: Load, wrap_in_world: T
         reading = step.readings.get(dvl.name)
         if reading is not None:
             rows = np.zeros(1, dtype=[("data", np.bool_)])
-            make_state_encoder(dvl.mounted, "measured").fill(rows, reading.stamp, reading.arrays)
+            states = {IS_ON: dvl.mounted.compute_on(reading.time)}
+            make_state_encoder(dvl.mounted, "measured").fill(rows, reading.stamp, states)
             assert bool(rows["data"][0]) == dvl.is_on
             emitted += reading.emitted.tolist()
             velocities.append(reading["velocity"])
@@ -1001,8 +1003,9 @@ def test_uuv_simulator_dvl_is_switched_during_a_run(load: Load, wrap_in_world: T
 def test_list_of_uuv_simulator_elements_is_complete() -> None:
     known = schema.UUV_DVL_PLUGIN
     beams = {f"{name}_{i}" for name in ("beam_link_name", "beam_topic") for i in range(4)}
-    # test_namespace.py tests <robotNamespace>.
-    assert UUV_EFFECTS.keys() | beams | {"robotNamespace"} == known.children | known.unsupported.keys()
+    # test_namespace.py tests <robotNamespace>. Switches are those of any sensor, see test_switching.
+    others = {"robotNamespace", "navsense:switch"}
+    assert UUV_EFFECTS.keys() | beams | others == known.children | known.unsupported.keys()
 
 
 @pytest.mark.requirement("DVU-1")

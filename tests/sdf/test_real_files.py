@@ -26,7 +26,7 @@ FILES: dict[str, int | str] = {
     "gz-sim/magnetometer.sdf": 1,
     "gz-sim/navsat.sdf": 1,
     "gz-sim/non_rendering_sensors.sdf": 4,
-    "gz-sim/reset_sensors.sdf": 1,
+    "gz-sim/reset_sensors.sdf": 2,
     "gz-sim/sensors.sdf": 4,
     "sdformat-frames/include_with_interface_api_frame_semantics.sdf": "double_pendulum.toml; is not found; searched",
     "sdformat-frames/joint_child_frame.sdf": 0,

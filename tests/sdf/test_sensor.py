@@ -183,7 +183,6 @@ def test_ignored_elements_are_listed(load: Load, wrap_in_link: Text) -> None:
     foreign = "<gz:a/><ignition:b><c/></ignition:b>"
     world = load(wrap_in_link(make_sensor(listed + plugin + foreign)))
     assert [(note.kind, note.what) for note in world.notes] == [
-        ("unsupported", "<sensor><always_on>"),
         ("unsupported", "<sensor><visualize>"),
         ("unsupported", "<sensor><enable_metrics>"),
         ("unsupported", "<sensor><imu>"),

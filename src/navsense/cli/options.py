@@ -134,9 +134,11 @@ class WorldOptions:
     skip_missing: bool
     namespace: str | None
     faults: str | None
+    switch_on: tuple[str, ...]
+    switch_off: tuple[str, ...]
 
     def load(self, fidelity: str | None = None) -> World:
-        """Return the world with the faults of the fault file. Raises `SdfError` for another file."""
+        """Return the world with the faults of the fault file and the switches. Raises `SdfError` for another file."""
         from navsense.sdf import load
 
         try:
@@ -152,11 +154,21 @@ class WorldOptions:
         except SdfError:
             check_not_recording(self.world_file)
             raise
-        if self.faults is None:
-            return world
-        from navsense.fault_file import with_faults
+        if self.faults is not None:
+            from navsense.fault_file import with_faults
 
-        return with_faults(world, self.faults)
+            world = with_faults(world, self.faults)
+        return self._apply_switches(world)
+
+    def _apply_switches(self, world: World) -> World:
+        """Return the world with the switches of `--switch-on` and `--switch-off`. Raises `SimulationError`."""
+        from navsense.world import with_switch
+
+        for option, texts, on in (("--switch-on", self.switch_on, True), ("--switch-off", self.switch_off, False)):
+            for text in texts:
+                name, time = parse_switch(option, text)
+                world = with_switch(world, name, on=on, time=time)
+        return world
 
 
 def check_not_recording(world_file: str) -> None:
@@ -189,6 +201,16 @@ WORLD_OPTIONS = (
         "--namespace", metavar="NAME", help="ROS namespace of plug-ins without one, as the spawner of Gazebo gives it."
     ),
     click.option("--faults", metavar="FILE", help="Inject the faults in FILE (TOML) in addition to those in WORLD."),
+    *(
+        click.option(
+            f"--switch-{state}",
+            multiple=True,
+            metavar="SENSOR[@TIME]",
+            help=f"Switch a sensor {state} at TIME (s), in addition to its switches in WORLD. Without TIME: {state} at "
+            "the start. Repeatable.",
+        )
+        for state in ("on", "off")
+    ),
 )
 
 
@@ -203,6 +225,18 @@ def add_world_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(WORLD_OPTIONS):
         wrapper = option(wrapper)
     return wrapper
+
+
+def parse_switch(option: str, text: str) -> tuple[str, float | None]:
+    """Return the sensor and the time (s) of `SENSOR[@TIME]`; None without a time. Raises `SimulationError`."""
+    from navsense.core.text import parse_decimal
+
+    name, separator, time_text = text.partition("@")
+    time = parse_decimal(time_text)
+    if not name or (separator and (time is None or time < 0.0)):
+        remedy = f"write {option} {name or 'imu'}@10"
+        raise SimulationError(option, text, allowed="must be SENSOR or SENSOR@TIME with a time (s) >= 0", remedy=remedy)
+    return name, time
 
 
 def parse_xacro_options(texts: tuple[str, ...]) -> dict[str, str]:

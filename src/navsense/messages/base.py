@@ -22,6 +22,12 @@ AGE = "age"
 `recordings.message_builder` adds it.
 """
 
+IS_ON = "is_on"
+"""Name of the array with which `recordings.message_builder` fills messages without values of the reading.
+
+It has the state (n,) of the sensor's switch.
+"""
+
 TRUE_TIME = "true time"
 """Name of the clock of a sensor without a clock."""
 

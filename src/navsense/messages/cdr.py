@@ -193,7 +193,7 @@ class MessageEncoder:
         bytes of the message. It raises `RecordingError` for a stamp outside the limits of the message.
     schema: definition of the type in the encoding `ros2msg`.
     ignores_arrays: true for a message without values of the reading. It is written at every sample, also if the
-        sensor publishes none, and `fill` gets no arrays.
+        sensor publishes none, and `fill` gets only the array `base.IS_ON`.
     """
 
     type: str

@@ -48,6 +48,7 @@ from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Time
 from navsense.messages import generic
 from navsense.messages.base import (
     AGE,
+    IS_ON,
     NANOSECONDS_PER_SECOND,
     SeriesKind,
     compute_stamps,
@@ -539,11 +540,11 @@ def make_twist_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Messag
     return MessageEncoder(TWIST_TYPE, build_layout(TWIST_TYPE, info.header_strings), fill)
 
 
-def make_state_encoder(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageEncoder:
+def make_state_encoder(_sensor: MountedSensor, _series_kind: SeriesKind) -> MessageEncoder:
     """Return the encoder of the on/off state. A sensor that is off also publishes it."""
 
-    def fill(rows: AnyArray, _stamp: IntArray, _arrays: Mapping[str, AnyArray]) -> None:
-        rows["data"] = sensor.is_on
+    def fill(rows: AnyArray, _stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+        rows["data"] = arrays[IS_ON]
 
     return MessageEncoder(STATE_TYPE, build_layout(STATE_TYPE), fill, ignores_arrays=True)
 

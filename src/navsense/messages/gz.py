@@ -4,8 +4,9 @@ In `gz.msgs` (proto3) fields that are zero are omitted; in `gazebo.msgs` (proto2
 
 `encode_descriptor_set` returns a `google.protobuf.FileDescriptorSet` with one file, `gz.msgs`: the `protobuf` schema of
 MCAP. It lacks fields of gz-msgs that navsense never writes. Sources: the files of gz-msgs (`imu.proto`,
-`magnetometer.proto`, `altimeter.proto`, `fluid_pressure.proto`, `navsat.proto`, `laserscan.proto`, `header.proto`), and
-for the DVL those of gz-sensors, whose numbers in `DVLTrackingTarget` differ and apply.
+`magnetometer.proto`, `altimeter.proto`, `fluid_pressure.proto`, `navsat.proto`, `laserscan.proto`,
+`camera_info.proto`, `header.proto`), and for the DVL those of gz-sensors, whose numbers in `DVLTrackingTarget` differ
+and apply.
 """
 
 from __future__ import annotations
@@ -133,6 +134,14 @@ MESSAGES: Mapping[str, str] = {
         "double vertical_angle_min = 10\ndouble vertical_angle_max = 11\ndouble vertical_angle_step = 12\n"
         "uint32 vertical_count = 13\nrepeated double ranges = 14\nrepeated double intensities = 15"
     ),
+    "CameraInfo": (
+        "Header header = 1\nuint32 width = 2\nuint32 height = 3\nCameraInfo.Distortion distortion = 4\n"
+        "CameraInfo.Intrinsics intrinsics = 5\nCameraInfo.Projection projection = 6\n"
+        "repeated double rectification_matrix = 7"
+    ),
+    "CameraInfo.Distortion": "CameraInfo.Distortion.DistortionModelType model = 1\nrepeated double k = 2",
+    "CameraInfo.Intrinsics": "repeated double k = 1",
+    "CameraInfo.Projection": "repeated double p = 1",
     "DVLRangeEstimate": "double mean = 1\ndouble variance = 2",
     "DVLKinematicEstimate": (
         "DVLKinematicEstimate.ReferenceType reference = 1\nVector3d mean = 2\nrepeated double covariance = 3"
@@ -152,6 +161,7 @@ MESSAGES: Mapping[str, str] = {
 """Message -> one `type name = number` per line. The name of a nested message has a dot."""
 
 ENUMS: Mapping[str, str] = {
+    "CameraInfo.Distortion.DistortionModelType": "PLUMB_BOB RATIONAL_POLYNOMIAL EQUIDISTANT",
     "DVLKinematicEstimate.ReferenceType": "DVL_REFERENCE_UNSPECIFIED DVL_REFERENCE_EARTH DVL_REFERENCE_SHIP",
     "DVLTrackingTarget.TargetType": "DVL_TARGET_UNSPECIFIED DVL_TARGET_BOTTOM DVL_TARGET_WATER_MASS",
     "DVLVelocityTracking.DVLType": "DVL_TYPE_UNSPECIFIED DVL_TYPE_PISTON DVL_TYPE_PHASED_ARRAY",

@@ -55,6 +55,14 @@ DEFINITIONS: Mapping[str, str] = {
         "std_msgs/Header header\nuint8 radiation_type\n"
         "float32 field_of_view\nfloat32 min_range\nfloat32 max_range\nfloat32 range\nfloat32 variance"
     ),
+    "sensor_msgs/msg/RegionOfInterest": (
+        "uint32 x_offset\nuint32 y_offset\nuint32 height\nuint32 width\nbool do_rectify"
+    ),
+    "sensor_msgs/msg/CameraInfo": (
+        "std_msgs/Header header\nuint32 height\nuint32 width\nstring distortion_model\nfloat64[] d\n"
+        "float64[9] k\nfloat64[9] r\nfloat64[12] p\n"
+        "uint32 binning_x\nuint32 binning_y\nsensor_msgs/RegionOfInterest roi"
+    ),
     "sensor_msgs/msg/NavSatStatus": (
         "int8 STATUS_UNKNOWN=-2\n"
         "int8 STATUS_NO_FIX=-1\nint8 STATUS_FIX=0\nint8 STATUS_SBAS_FIX=1\nint8 STATUS_GBAS_FIX=2\n"
@@ -153,6 +161,11 @@ TIME_TYPE = "builtin_interfaces/Time"
 HEADER_TYPE = "std_msgs/msg/Header"
 """The type with a sequence number in ROS 1."""
 
+ROS1_FIELD_NAMES: Mapping[str, Mapping[str, str]] = {
+    "sensor_msgs/msg/CameraInfo": {"d": "D", "k": "K", "r": "R", "p": "P"},
+}
+"""Type -> name of a field in ROS 2 -> its name in ROS 1, where they differ."""
+
 
 def to_ros1_definitions(definitions: Mapping[str, str]) -> dict[str, str]:
     """Return ROS 2 definitions as they are in ROS 1, by the same names."""
@@ -163,6 +176,10 @@ def to_ros1_definitions(definitions: Mapping[str, str]) -> dict[str, str]:
     }
     if HEADER_TYPE in ros1:
         ros1[HEADER_TYPE] = f"uint32 seq\n{ros1[HEADER_TYPE]}"
+    for kind, names in ROS1_FIELD_NAMES.items():
+        if kind in ros1:
+            fields = (line.rpartition(" ") for line in ros1[kind].splitlines())
+            ros1[kind] = "\n".join(f"{left} {names.get(name, name)}" for left, _, name in fields)
     return ros1
 
 

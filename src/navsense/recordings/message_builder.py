@@ -13,7 +13,7 @@ from navsense.core.names import WORLD_FRAME
 from navsense.core.readings import Current, Reading, TimeSlice, Truth, to_nanoseconds
 from navsense.core.typing import AnyArray, FloatArray, IntArray, UInt64Array
 from navsense.messages import world_messages
-from navsense.messages.base import AGE, TRUE_TIME, SeriesKind, compute_stamps, get_clock_name
+from navsense.messages.base import AGE, IS_ON, TRUE_TIME, SeriesKind, compute_stamps, get_clock_name
 from navsense.messages.cdr import MessageEncoder, to_humble
 from navsense.messages.schemas import HUMBLE
 from navsense.recordings import static_transforms
@@ -176,7 +176,8 @@ class MessageBuilder:
                 emitted_arrays = {key: array[indices] for key, array in arrays.items()}
             for channel in self._get_sensor_channels(name, series_kind):
                 if channel.encoder.ignores_arrays:
-                    blocks.append(make_true_block(channel, reading.true_stamp, {}))
+                    on = self._sensors[name].compute_on(reading.time)
+                    blocks.append(make_true_block(channel, reading.true_stamp, {IS_ON: on}))
                 else:
                     blocks.append(MessageBlock(channel, *times, emitted_arrays))
         return blocks + self._build_faults(name, reading)

@@ -44,7 +44,7 @@ from navsense.faults.schedule import ScheduledFault
 from navsense.motion.base import LogSource
 from navsense.motion.velocity_commands import CommandLimits, Drive
 from navsense.noise.specification import Noise
-from navsense.world import CurrentTopic, Joint, LayersTopic
+from navsense.world import CurrentTopic, Joint, LayersTopic, Switch
 
 TYPE = "type"
 """Key of the tag in the JSON of a value."""
@@ -83,6 +83,9 @@ TYPES: dict[str, StoredType] = {
     "beam_weighting": StoredType(sensors.BeamWeighting),
     "beams": StoredType(sensors.Beams),
     "bin_mapping": StoredType(sensors.BinMapping),
+    "camera_distortion": StoredType(sensors.LensDistortion),
+    "camera_intrinsics": StoredType(sensors.CameraIntrinsics),
+    "camera_projection": StoredType(sensors.CameraProjection),
     "clock": StoredType(Clock, omitted=("where",)),
     "clock_step": StoredType(ClockStep),
     "cone": StoredType(sensors.Cone),
@@ -125,6 +128,7 @@ TYPES: dict[str, StoredType] = {
     "saunders": StoredType(Saunders),
     "scheduled_fault": StoredType(ScheduledFault, omitted=("where",)),
     "signal": StoredType(Signal),
+    "sensor_switch": StoredType(Switch),
     "sound": StoredType(sensors.Sound),
     "track_mode": StoredType(sensors.TrackMode),
     "transducer": StoredType(sensors.Transducer),

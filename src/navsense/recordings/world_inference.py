@@ -20,7 +20,7 @@ from navsense.core.ticks import MAX_RATE, MIN_RATE
 from navsense.core.typing import AnyArray
 from navsense.environment.base import Environment
 from navsense.faults.injection import Faults
-from navsense.messages import air_pressure, altimeter, depth, dvl, imu, magnetometer, navsat, world_messages
+from navsense.messages import air_pressure, altimeter, camera, depth, dvl, imu, magnetometer, navsat, world_messages
 from navsense.messages import range as ranges
 from navsense.messages.cdr import MessageRows, read_stamps
 from navsense.messages.repack import MessageShape
@@ -29,7 +29,20 @@ from navsense.recordings.channels import DEFAULT_WORLD_NAME, Channel, MessageRea
 from navsense.recordings.columns import GENERIC_TYPE_PREFIX, MessageDecoder, has_same_type, is_readable
 from navsense.recordings.topic_names import TRUTH_PREFIX
 from navsense.recordings.world_json import RECORDED_CURRENT, RECORDED_MOTION, make_opaque_sensor
-from navsense.sensors import AirPressure, Altimeter, Depth, Dvl, Imu, Magnetometer, NavSat, Range
+from navsense.sensors import (
+    AirPressure,
+    Altimeter,
+    Camera,
+    CameraIntrinsics,
+    CameraProjection,
+    Depth,
+    Dvl,
+    Imu,
+    LensDistortion,
+    Magnetometer,
+    NavSat,
+    Range,
+)
 from navsense.sensors.base import Output, Sensor
 from navsense.sensors.doppler import Beam, Beams, DvlMessageOptions, MessageDialect
 from navsense.sensors.range import Cone, Sound
@@ -100,6 +113,17 @@ def _make_range(first: FirstMessage) -> Sensor:
     return Range(minimum_range=least, maximum_range=most, beam=Cone(width, 0), sound=sound)
 
 
+def _make_camera(first: FirstMessage) -> Sensor:
+    arrays = camera.extract_arrays(first.row)
+    (fx, _, cx), (_, fy, cy), _ = arrays["intrinsic_matrix"][0].tolist()
+    (p_fx, _, p_cx, tx), (_, p_fy, p_cy, ty), _ = arrays["projection_matrix"][0].tolist()
+    k1, k2, p1, p2, k3 = arrays["distortion"][0].tolist()
+    width, height = (int(size) for size in arrays["image_size"][0])
+    intrinsics, projection = CameraIntrinsics(fx, fy, cx, cy), CameraProjection(p_fx, p_fy, p_cx, p_cy, tx, ty)
+    lens = LensDistortion(k1, k2, k3, p1, p2) if math.isfinite(k1) else LensDistortion()
+    return Camera(width, height, intrinsics, lens, projection)
+
+
 def _make_beam(axis: Any) -> Beam:
     """Return a beam along a unit vector."""
     x, y, z = (float(part) for part in axis)
@@ -132,6 +156,7 @@ SENSOR_TYPES: Mapping[str, tuple[Callable[[FirstMessage], Sensor], Callable[[], 
     air_pressure.TYPE: (_make_pressure, AirPressure),
     navsat.TYPE: (_make_navsat, NavSat),
     ranges.TYPE: (_make_range, Range),
+    camera.TYPE: (_make_camera, Camera),
     dvl.MARINE_TYPE: (partial(_make_dvl, dialect=MessageDialect.OWN), Dvl),
     dvl.DS_TYPE: (partial(_make_dvl, dialect=MessageDialect.DSROS), partial(Dvl, dialect=MessageDialect.DSROS)),
     dvl.UUV_TYPE: (_make_uuv_dvl, partial(Dvl, dialect=MessageDialect.UUV)),

@@ -36,7 +36,7 @@ from navsense.motion.velocity_commands import Drive
 from navsense.recordings.topic_names import TopicNames, allocate_topics, topics_from_json
 from navsense.recordings.type_tags import EQUIVARIANCE_KEY, HasType, UnknownTypeError, from_json, to_json
 from navsense.sensors.base import OpaqueSensor, Output, Sensor, list_signals
-from navsense.world import CurrentTopic, Joint, LayersTopic, Link, Model, MountedSensor, Note, World
+from navsense.world import CurrentTopic, Joint, LayersTopic, Link, Model, MountedSensor, Note, Switch, World
 
 LOG = logging.getLogger(__name__)
 
@@ -182,6 +182,7 @@ def _sensor_to_json(sensor: MountedSensor, topics: TopicNames) -> dict[str, Any]
         "clock": sensor.clock,
         "latency": None if latency is None else _to_json_or_none(latency) or UNSPECIFIED,
         "is_on": sensor.is_on,
+        "switches": to_json(sensor.switches),
         "type": spec.type,
         "outputs": [to_json(output) for output in spec.outputs],
         "noise": noise_to_json(sensor),
@@ -248,6 +249,7 @@ class WorldParser:
             None if data["latency"] is None else latency,
             self.parse_value(f"faults of {name}", data["faults"], Faults) or Faults(recorded=FAULT in data["topics"]),
             is_on=bool(data["is_on"]),
+            switches=self._parse_switches(name, data.get("switches", [])),
         )
 
     def parse_model(self, data: Mapping[str, Any]) -> Model:
@@ -269,6 +271,13 @@ class WorldParser:
             joint = self.parse_value(f"a joint of {model}", item, Joint)
             if joint is not None:
                 yield replace(joint, track=RECORDED_TRACK if joint.name in moved else None)
+
+    def _parse_switches(self, name: str, items: Any) -> tuple[Switch, ...]:
+        """Return the scheduled switches of a sensor; older recordings have none."""
+        if not isinstance(items, list):
+            raise DamagedError(f"damaged: switches of {name} has a wrong type")
+        switches = (self.parse_value(f"switch of {name}", item, Switch) for item in items)
+        return tuple(switch for switch in switches if switch is not None)
 
     def parse_environment(self, data: Mapping[str, Any], sensors: Sequence[MountedSensor]) -> Environment:
         """Return the environment: place on earth, water, anomalies, and whether it has a current and signals."""

@@ -17,7 +17,6 @@ from navsense.sensors import SENSORS
 _VISUAL_ONLY = "has only a visual effect"
 _NO_DYNAMICS = "forces and contacts are not simulated; a model follows its motion"
 _NO_PHYSICS = "navsense has no physics engine; only max_step_size is read"
-_ALWAYS_ON = "all sensors are always on and recorded"
 _CUSTOM_SURFACE_ONLY = "has an effect with a custom surface only; navsense uses the earth's ellipsoid"
 _NO_PARAMS = "changes to included models are not supported; write the changed model to a file"
 _OLD_FRAMES = "frames were never read here; since SDF 1.7 they belong to the model"
@@ -137,9 +136,43 @@ RANGE_PLUGIN_FILE = "libgazebo_ros_range.so"
 """File of the plug-in of a `<ray>` that is read."""
 
 RANGE_PLUGIN_SCHEMA = ElementSchema(
-    children=split_tags("robotNamespace topicName frameName gaussianNoise updateRate radiation fov"),
-    unsupported={"alwaysOn": _ALWAYS_ON, "visualize": _VISUAL_ONLY},
+    children=split_tags("robotNamespace topicName frameName gaussianNoise updateRate radiation fov alwaysOn"),
+    unsupported={"visualize": _VISUAL_ONLY},
     attributes=_PLUGIN_ATTRIBUTES,
+)
+
+CAMERA_PLUGIN_FILES = frozenset(
+    f"libgazebo_ros_{name}.so"
+    for name in ("camera", "depth_camera", "multicamera", "openni_kinect", "triggered_camera")
+)
+"""Files of the plug-ins of a camera that are read."""
+
+_IMAGE_OF_PLUGIN = "only the camera info is published"
+
+CAMERA_PLUGIN_SCHEMA = ElementSchema(
+    children=split_tags(
+        """
+        robotNamespace cameraName cameraInfoTopicName frameName updateRate alwaysOn always_on focalLength Cx Cy
+        hackBaseline
+        distortionK1 distortionK2 distortionK3 distortionT1 distortionT2 autoDistortion
+        ros camera_name frame_name focal_length cx cy hack_baseline
+        """
+    ),
+    unsupported=dict.fromkeys(
+        split_tags(
+            """
+            imageTopicName CxPrime borderCrop border_crop imageSensorName triggerTopicName triggered
+            depthImageTopicName depthImageInfoTopicName depthImageCameraInfoTopicName pointCloudTopicName
+            pointCloudCutoff pointCloudCutoffMax rangeMax min_depth max_depth maxDepth minDepth update_rate
+            """
+        ),
+        _IMAGE_OF_PLUGIN,
+    ),
+    attributes=_PLUGIN_ATTRIBUTES,
+)
+
+CAMERA_PLUGIN_ROS = make_schema(
+    "namespace", repeatable="remapping", unsupported=dict.fromkeys(("argument", "parameter", "qos"), _IMAGE_OF_PLUGIN)
 )
 
 _FIXED_MESSAGES = "the message types do not depend on the world file"
@@ -152,6 +185,7 @@ SUBSEA_PRESSURE_PLUGIN = ElementSchema(
         noise_stddev standard_pressure kPa_per_meter is_on
         """
     ),
+    repeatable=split_tags("navsense:switch"),
     unsupported={
         "estimate_depth_on": "the depth is always published",
         "enable_gazebo_messages": _FIXED_MESSAGES,
@@ -172,6 +206,7 @@ UUV_DVL_PLUGIN = ElementSchema(
         beam_topic_0 beam_topic_1 beam_topic_2 beam_topic_3
         """
     ),
+    repeatable=split_tags("navsense:switch"),
     unsupported={
         "enable_gazebo_messages": _FIXED_MESSAGES,
         **dict.fromkeys(("static_reference_frame", "reference_link_name"), _GROUND_VELOCITY),
@@ -282,7 +317,23 @@ POSE = make_schema(
     forbidden={"frame": "the attribute frame of SDF 1.5 and 1.6 is not supported; use relative_to of SDF 1.7"},
 )
 
-TYPE_ALIASES = {"gps": "navsat", **dict.fromkeys(("ray", "lidar", "gpu_ray", "gpu_lidar", "sonar"), "range")}
+WIDE_ANGLE_TYPES = ("wide_angle_camera", "wideanglecamera")
+"""Types of cameras whose lens is no pinhole."""
+
+MULTICAMERA_TYPE = "multicamera"
+"""Type of a sensor of Gazebo Classic with several cameras."""
+
+CAMERA_TYPES = (
+    *("boundingbox", "boundingbox_camera", "depth_camera", MULTICAMERA_TYPE, "rgbd", "rgbd_camera"),
+    *("segmentation", "segmentation_camera", "thermal", "thermal_camera", *WIDE_ANGLE_TYPES),
+)
+"""Types of cameras whose type element is `<camera>`, in addition to `camera` itself."""
+
+TYPE_ALIASES = {
+    "gps": "navsat",
+    **dict.fromkeys(("ray", "lidar", "gpu_ray", "gpu_lidar", "sonar"), "range"),
+    **dict.fromkeys(CAMERA_TYPES, "camera"),
+}
 """Other names of a sensor type -> navsense's name."""
 
 GAZEBO_TYPE_ELEMENTS = {"gz:dvl": "dvl"}
@@ -316,7 +367,8 @@ NOT_SIMULATED = "not simulated"
 
 def list_aliases(sensor_type: str) -> tuple[str, ...]:
     """Return the other names of a sensor type, which its type element may have."""
-    return tuple(old for old, new in (*TYPE_ALIASES.items(), *GAZEBO_TYPE_ELEMENTS.items()) if new == sensor_type)
+    aliases = (*TYPE_ALIASES.items(), *GAZEBO_TYPE_ELEMENTS.items())
+    return tuple(old for old, new in aliases if new == sensor_type and old not in CAMERA_TYPES)
 
 
 TYPE_ELEMENTS = split_tags(
@@ -339,10 +391,11 @@ def make_sensor_schema(sensor_type: str) -> ElementSchema:
     file_fields = [entry for kind in SENSORS if kind.type == sensor_type for entry in get_file_fields(kind).values()]
     own_tags = [field.name for field in file_fields if field.name.startswith(PREFIX)]
     return ElementSchema(
-        children=split_tags("pose update_rate topic navsense:fidelity navsense:latency navsense:faults navsense:part")
+        children=split_tags("pose update_rate topic always_on")
+        | split_tags("navsense:fidelity navsense:latency navsense:faults navsense:part")
         | _CLOCK_TAGS.union((sensor_type, *aliases, *FRAME_ID_TAGS)),
+        repeatable=split_tags("navsense:switch"),
         unsupported={
-            "always_on": _ALWAYS_ON,
             "visualize": _VISUAL_ONLY,
             "enable_metrics": "metrics of the simulator are not published",
             "plugin": PLUGIN_NOT_RUN,
@@ -379,11 +432,34 @@ RAY_RANGE = make_schema("min max resolution")
 SONAR = ElementSchema(children=split_tags("geometry min max radius noise") | _BEAM_EXTENSIONS)
 BEAM = make_schema("axis", attributes="width_deg rings")
 
+_NO_IMAGE = "a camera publishes its intrinsics, not its image"
+
+CAMERA = make_schema(
+    "camera_info_topic distortion horizontal_fov image lens optical_frame_id",
+    unsupported={
+        **dict.fromkeys(
+            ("box_type", "clip", "depth_camera", "noise", "save", "segmentation_type", "visibility_mask"), _NO_IMAGE
+        ),
+        "pose": "the pose of the sensor is used, as in Gazebo",
+        **dict.fromkeys(("trigger_topic", "triggered"), "a camera is triggered at its rate, not by messages"),
+    },
+    attributes="name",
+)
+CAMERA_IMAGE = make_schema("width height", unsupported=dict.fromkeys(("format", "anti_aliasing"), _NO_IMAGE))
+CAMERA_LENS = make_schema(
+    "intrinsics projection",
+    unsupported=dict.fromkeys(
+        ("cutoff_angle", "custom_function", "env_texture_size", "scale_to_hfov", "type"), _NO_IMAGE
+    ),
+)
+
 CLOCK = make_schema(
     "noise navsense:oscillator navsense:discipline navsense:monotonic navsense:faults", attributes="name"
 )
 
 PART = make_schema(attributes="temperature")
+
+SWITCH = make_schema(attributes="time")
 
 CHANNEL = make_schema("noise")
 """Schema of an element that is one channel of a sensor, for example `<x>` in `<magnetometer>`."""

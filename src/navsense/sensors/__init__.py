@@ -7,6 +7,7 @@ from navsense.sensors.adcp import Adcp
 from navsense.sensors.air_pressure import AirPressure
 from navsense.sensors.altimeter import Altimeter, ZeroReference
 from navsense.sensors.base import Measurement, Output, Sensor
+from navsense.sensors.camera import Camera, CameraIntrinsics, CameraProjection, LensDistortion
 from navsense.sensors.depth import Depth
 from navsense.sensors.doppler import Transducer
 from navsense.sensors.doppler.beam_errors import BeamVelocityErrors, EchoStrength, TrackErrors
@@ -22,7 +23,7 @@ from navsense.sensors.magnetometer import Magnetometer
 from navsense.sensors.navsat import NavSat
 from navsense.sensors.range import Cone, Fan, Range, Sound
 
-SENSORS: tuple[type[Sensor], ...] = (Imu, Magnetometer, Altimeter, AirPressure, NavSat, Depth, Range, Dvl, Adcp)
+SENSORS: tuple[type[Sensor], ...] = (Imu, Magnetometer, Altimeter, AirPressure, NavSat, Depth, Range, Dvl, Adcp, Camera)
 """All sensors of navsense. `load` accepts a user's own sensors in addition."""
 
 __all__ = [
@@ -35,6 +36,9 @@ __all__ = [
     "BeamWeighting",
     "Beams",
     "BinMapping",
+    "Camera",
+    "CameraIntrinsics",
+    "CameraProjection",
     "Cone",
     "CoordinateSystem",
     "Depth",
@@ -44,6 +48,7 @@ __all__ = [
     "EchoStrength",
     "Fan",
     "Imu",
+    "LensDistortion",
     "LongTermFilter",
     "Magnetometer",
     "Measurement",

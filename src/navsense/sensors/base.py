@@ -238,7 +238,7 @@ class Sensor(Protocol):
     invariance_tolerance: relative tolerance of this check.
 
     >>> [kind.type for kind in ns.sensors.SENSORS]
-    ['imu', 'magnetometer', 'altimeter', 'air_pressure', 'navsat', 'depth', 'range', 'dvl', 'adcp']
+    ['imu', 'magnetometer', 'altimeter', 'air_pressure', 'navsat', 'depth', 'range', 'dvl', 'adcp', 'camera']
     """
 
     type: ClassVar[str]

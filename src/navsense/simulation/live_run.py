@@ -84,6 +84,11 @@ def _join_live_readings(readings: list[Reading]) -> Reading:
     return joined
 
 
+def _make_always_on(sensor: MountedSensor) -> MountedSensor:
+    """Return a sensor that is never off."""
+    return sensor if sensor.is_always_on else replace(sensor, is_on=True, switches=())
+
+
 TickCache = dict[tuple[int, int, float], Ticks]
 """The ticks of the current step by first tick, end and rate (Hz), computed once for all sensors of the same rate."""
 
@@ -113,8 +118,9 @@ class LiveSensor:
         self.mounted, self.clock = sensor, clock
         self.reading: Reading | None = None
         self._sensor_run, self._motion, self._session, self._tick_cache = sensor_run, motion, session, tick_cache
-        # Blocks are measured ahead of time, as if the sensor were on. `take_due` applies the switch.
-        sensor_run.sensor = replace(sensor, is_on=True)
+        # Blocks are measured ahead of time, as if the sensor were on. `take_due` applies the switches.
+        sensor_run.sensor = _make_always_on(sensor)
+        self._end = -math.inf  # of the last step
         self._prefetch = PREFETCH if is_known_ahead and not isinstance(sensor.spec, SupportsAdjustment) else 1
         self._motion_end = min(m.end for m in session.list_motions(sensor))
         self._block: Reading
@@ -135,8 +141,8 @@ class LiveSensor:
 
     @property
     def is_on(self) -> bool:
-        """True if the sensor is on."""
-        return self.mounted.is_on
+        """True if the sensor is on at the end of the last step."""
+        return bool(self.mounted.compute_on(np.array([self._end]))[0])
 
     def get(self, name: str) -> AnyArray:
         """Return one array of the latest published sample, in its unit: a number, or a row if the array has axes.
@@ -159,14 +165,16 @@ class LiveSensor:
             allowed = f"cannot be set: a sensor {spec.type} has no adjustable array"
             raise SimulationError(f"array {name!r} of {self.name}", value, allowed=allowed)
         self.mounted = replace(self.mounted, spec=spec.adjust(name, value))
-        self._sensor_run.sensor = replace(self.mounted, is_on=True)
+        self._sensor_run.sensor = _make_always_on(self.mounted)
 
     def switch(self, *, on: bool) -> None:
         """Switch the sensor on or off from the next sample on.
 
-        A sensor that is off publishes nothing; its errors continue.
+        A sensor that is off publishes nothing; its errors continue. Scheduled switches after the end of the last step
+        remain.
         """
-        self.mounted = replace(self.mounted, is_on=on)
+        later = tuple(switch for switch in self.mounted.switches if switch.time > self._end)
+        self.mounted = replace(self.mounted, is_on=on, switches=later)
 
     @property
     def clock_time(self) -> float:
@@ -181,8 +189,9 @@ class LiveSensor:
     def take_due(self, end: float) -> Reading | None:
         """Return the samples that have arrived by t = `end` (s); None without any."""
         reading = self._take_measured(end)
-        if reading is not None and not self.is_on:
-            reading = replace(reading, emitted=np.zeros_like(reading.emitted))
+        if reading is not None and not self.mounted.is_always_on:
+            reading = replace(reading, emitted=reading.emitted & self.mounted.compute_on(reading.time))
+        self._end = end
         if self.mounted.latency is not None:
             reading = self._take_arrived(reading, end)
         self.reading = reading or self.reading

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from navsense.clock import ArrivalTimes, Clock, ClockRealisation, SensorClock
 from navsense.core.errors import FieldError, NavsenseError, SensorError
 from navsense.core.random_streams import Draws
@@ -96,12 +94,14 @@ class SensorRun:
         if self._is_unchecked:
             check_measurement(self.sensor.spec.outputs, measured, len(ticks), owner)
             self._is_unchecked = False
-        if not self.sensor.is_on:
-            measured = measured._replace(emitted=np.zeros(len(ticks), dtype=np.bool_))
         arrival_after_latency = None
         if self._arrival_times:
             emitted = get_flags(measured, len(ticks))["emitted"]
             arrival_after_latency = self._arrival_times.compute_arrivals(ticks.time, emitted)
+        # The switch comes last: all else is as if the sensor were always on. A live run measures ahead in this way.
+        if not self.sensor.is_always_on:
+            emitted = get_flags(measured, len(ticks))["emitted"] & self.sensor.compute_on(ticks.time)
+            measured = measured._replace(emitted=emitted)
         return SensorBlock(measured, self._clock.compute_errors(ticks.time), arrival_after_latency)
 
     def _measure_with_faults(self, ticks: Ticks, inputs: Mapping[str, AnyArray], draws: FloatArray) -> Measurement:

@@ -17,6 +17,7 @@ from navsense.messages.schemas import (
     DISTRIBUTIONS,
     HEADER_TYPE,
     HUMBLE_CHANGES,
+    ROS1_FIELD_NAMES,
     MessageField,
     parse_fields,
 )
@@ -50,11 +51,12 @@ def parse_definition(kind: str, text: str, language: str) -> TypeDefinition:
 
     Raises `ValueError` if neither the text nor ROS defines the type.
     """
-    types = _parse_types(kind, text, language)
+    types = _rename_fields(_parse_types(kind, text, language), to_ros1=False)
     if kind not in types:
         raise ValueError(f"{kind} is defined neither in the recording nor by ROS")
     humble_types = _make_humble_types(types)
-    ros1_store = _make_typestore({**humble_types, **_make_header_type(types, with_seq=True)})
+    ros1_types = _rename_fields(humble_types, to_ros1=True)
+    ros1_store = _make_typestore({**ros1_types, **_make_header_type(types, with_seq=True)})
     ros2_store = _make_typestore({**types, **_make_header_type(types, with_seq=False)})
     try:
         ros1_text, md5 = ros1_store.generate_msgdef(kind, ros_version=1)
@@ -100,6 +102,18 @@ def _make_humble_types(types: Mapping[str, Any]) -> dict[str, Any]:
         if kind in changed and changed[kind] == get_types_from_msg(DEFINITIONS[kind], kind)[kind]:
             changed[kind] = get_types_from_msg(text, kind)[kind]
     return changed
+
+
+def _rename_fields(types: Mapping[str, Any], *, to_ros1: bool) -> dict[str, Any]:
+    """Return types with the field names of ROS 1, or of ROS 2, where these differ."""
+    renamed = dict(types)
+    for kind, ros1_names in ROS1_FIELD_NAMES.items():
+        if kind in renamed:
+            names = ros1_names if to_ros1 else {old: new for new, old in ros1_names.items()}
+            constants, members, *others = renamed[kind]
+            members = [(names.get(name, name), description) for name, description in members]
+            renamed[kind] = (constants, members, *others)
+    return renamed
 
 
 @cache

@@ -17,7 +17,7 @@ from navsense.sdf import schema
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.frames import FrameNode, Scope
 from navsense.sdf.names import check_unique, join_names, make_default_topic, normalize_topic, parse_name
-from navsense.sdf.parse import air_pressure, altimeter, depth, doppler, imu, navsat
+from navsense.sdf.parse import air_pressure, altimeter, camera, depth, doppler, imu, navsat
 from navsense.sdf.parse import range as range_sensor
 from navsense.sdf.parse.children import parse_child_number, parse_child_vector
 from navsense.sdf.parse.clock import ClockRegistry, parse_latency
@@ -25,6 +25,7 @@ from navsense.sdf.parse.faults import parse_faults
 from navsense.sdf.parse.model import ParsedModel
 from navsense.sdf.parse.part import apply_part
 from navsense.sdf.parse.sensor_context import SensorContext, find_pose_in_link
+from navsense.sdf.parse.switches import copy_state, parse_is_on, parse_switches
 from navsense.sdf.parse.type_element import TypeElementParser, make_type_element_parser
 from navsense.sdf.parse.world import DEFAULT_STEP, parse_classic
 from navsense.sdf.plugins import dsros_dvl
@@ -42,6 +43,7 @@ from navsense.sdf.values import invalid_choice, invalid_value, parse_text, requi
 from navsense.sdf.xml_reader import Element
 from navsense.sensors import SENSORS
 from navsense.sensors.base import Sensor
+from navsense.sensors.camera import Camera
 from navsense.sensors.navsat import NavSat
 from navsense.sensors.range import Range
 from navsense.world import MountedSensor
@@ -55,6 +57,7 @@ SPECIAL_PARSERS: Mapping[str, TypeElementParser] = {
     "range": range_sensor.parse,
     "dvl": doppler.parse_dvl,
     "adcp": doppler.parse_adcp,
+    "camera": camera.parse,
 }
 """Parsers of the types of navsense whose type element is more than the fields of the specification."""
 
@@ -164,7 +167,6 @@ class SensorParser:
             rate=self._parse_rate(element, plugin.tags.default_rate, plugin.tags.rate),
             topic=self._claim_topic(element, topic or default_topic, name, plugin.tags.topic),
             frame=link.name.removeprefix(f"{scope.frame.name}::") + plugin_sensor.frame_suffix,
-            is_on=plugin_sensor.is_on,
         )
 
     def _find_plugin_link(
@@ -204,7 +206,8 @@ class SensorParser:
         frame = element.get_text(tags.frame) if tags.frame else ""
         children.append(element.make_element("frame_id", frame or link.name.removeprefix(f"{scope.frame.name}::")))
         attributes = {"name": parse_name(element), "type": plugin.sensor_type}
-        return element.make_element("sensor", children=children, attributes=attributes)
+        sensor = element.make_element("sensor", children=children, attributes=attributes)
+        return copy_state(sensor, element)
 
     def _claim_topic(self, element: Element, topic: str, name: str, tag: str) -> str:
         """Return a topic and reserve it. Raises `SdfError` for a topic that is already used."""
@@ -223,6 +226,8 @@ class SensorParser:
         if sensor_type == schema.DSROS_DVL_TYPE and sensor_type not in self.type_element_parsers:
             return self._parse_dsros_dvl(parsed_model, scope, link, element, name)
         if sensor_type in self.type_element_parsers:
+            if element.get_attribute("type") == schema.MULTICAMERA_TYPE and sensor_type == Camera.type:
+                return self._parse_multicamera(parsed_model, scope, link, element, name)
             return self._parse_simulated_sensor(parsed_model, scope, link, element, name, sensor_type)
         gazebo_type, reason = _get_gazebo_type(element), schema.NOT_SIMULATED
         if sensor_type == "custom" and gazebo_type:
@@ -335,7 +340,24 @@ class SensorParser:
         elements = [plugin.element for plugin in found]
         element = add_namespace(self.context, plugin.element, plugin.entry.schema, self.beam_namespaces)
         others_removed = replace(sensor, children=[child for child in sensor.children if child not in elements])
-        return plugin.entry.apply(self.context, others_removed, element), plugin._replace(element=element)
+        applied = plugin.entry.apply(self.context, copy_state(others_removed, element), element)
+        return applied, plugin._replace(element=element)
+
+    def _parse_multicamera(
+        self, parsed_model: ParsedModel, scope: Scope, link: FrameNode, element: Element, name: str
+    ) -> list[MountedSensor]:
+        """Return a sensor `NAME::CAMERA` for each `<camera>` of a multicamera of Gazebo Classic."""
+        sensors: list[MountedSensor] = []
+        cameras: dict[str, Element] = {}
+        for type_element in list(element.find_all("camera")):
+            with self.context.collect_errors():
+                camera_name = parse_name(type_element)
+                check_unique(type_element, camera_name, cameras, "the cameras of its sensor")
+                one, offset = camera.split_multicamera(self.context, element, type_element)
+                full_name = join_names(type_element, name, camera_name)
+                mounted = self._parse_simulated_sensor(parsed_model, scope, link, one, full_name, Camera.type)
+                sensors += [replace(sensor, pose=sensor.pose @ offset) for sensor in mounted]
+        return sensors
 
     def _mount_sensor(
         self,
@@ -355,6 +377,8 @@ class SensorParser:
             latency=parse_latency(self.context, element),
             faults=parse_faults(self.context, element, spec),
             where=element.where,
+            is_on=parse_is_on(self.context, element),
+            switches=parse_switches(self.context, element),
             **fields,
         )
 
@@ -374,6 +398,7 @@ class SensorParser:
             name=name,
             where=element.where,
             measure_field=self.measure_field,
+            declared_type=element.get_attribute("type") or "",
             find_rotation=partial(_find_rotation, parsed_model, scope),
             find_pose=partial(_find_pose, parsed_model, scope, pose_in_model @ pose),
         )
@@ -398,10 +423,10 @@ class SensorParser:
         if sensor_type == "custom":
             gazebo_type = _get_gazebo_type(element)
             sensor_type = gazebo_type if gazebo_type and gazebo_type in self.type_element_parsers else sensor_type
-        if sensor_type not in self.type_element_parsers:
-            sensor_type = schema.TYPE_ALIASES.get(sensor_type, sensor_type)
         if sensor_type == _DEPTH_TYPE and element.find("camera") is not None:
             sensor_type = _DEPTH_CAMERA_TYPE
+        if sensor_type not in self.type_element_parsers:
+            sensor_type = schema.TYPE_ALIASES.get(sensor_type, sensor_type)
         known = (*self.type_element_parsers, *schema.UNSIMULATED_TYPES, schema.DSROS_DVL_TYPE)
         if sensor_type in known:
             return sensor_type
@@ -422,23 +447,27 @@ class SensorParser:
 
     def _parse_topic(self, element: Element, link: FrameNode, name: str, sensor_type: str) -> str:
         """Return the given topic; without one, or if it is already used, the default topic."""
-        tags = (child.tag for child in element.children if child.tag in schema.GAZEBO_TYPE_ELEMENTS)
-        endings = [schema.DEFAULT_TOPIC_ENDINGS.get(key) for key in (element.get_attribute("type") or "", *tags)]
-        ending = next(filter(None, endings), sensor_type)
         *model_names, link_name = link.name.split("::")
+        ending, declared_type = self._get_topic_ending(element, sensor_type), element.get_attribute("type") or ""
         default = normalize_topic(
-            make_default_topic(self.world, model_names, link_name, name.rpartition("::")[2], ending)
+            make_default_topic(
+                self.world, model_names, link_name, name.removeprefix(f"{link.name}::").replace("::", "/"), ending
+            )
         )
         child = self.context.find_child(element, "topic")
+        if sensor_type == Camera.type:
+            child = camera.find_info_topic(element) or child
         topic = None
         if child is not None and child.text and child.text != "__default__":
             topic = normalize_topic(child.text)
             if topic is None:
                 allowed = "must contain more than @ ~ // and :="
                 self.context.add_problem(invalid_value(child, child.text, allowed, parent="sensor"))
-            elif topic in self.taken_topics:
+            elif sensor_type == Camera.type and child.tag == "topic":
+                topic = camera.make_info_topic(declared_type, topic)
+            if topic in self.taken_topics:
                 reason = f"is already the topic of {self.taken_topics[topic]}; the default {default} is used"
-                self.context.add_note("warning", f"<topic>: {topic}", reason, child.where)
+                self.context.add_note("warning", f"<{child.tag}>: {topic}", reason, child.where)
                 topic = None
         topic = topic or default
         if topic is None or topic in self.taken_topics:
@@ -448,6 +477,15 @@ class SensorParser:
             return ""
         self.taken_topics[topic] = name
         return topic
+
+    def _get_topic_ending(self, element: Element, sensor_type: str) -> str:
+        """Return the end of the default topic of a sensor."""
+        declared_type = element.get_attribute("type") or ""
+        if sensor_type == Camera.type:
+            return camera.get_topic_ending(declared_type)
+        tags = (child.tag for child in element.children if child.tag in schema.GAZEBO_TYPE_ELEMENTS)
+        endings = (schema.DEFAULT_TOPIC_ENDINGS.get(key) for key in (declared_type, *tags))
+        return next(filter(None, endings), sensor_type)
 
     def _parse_frame(self, element: Element) -> str:
         """Return the frame of messages; "" if the file has none."""

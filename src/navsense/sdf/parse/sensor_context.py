@@ -23,6 +23,7 @@ class SensorContext:
 
     name: full name of the sensor.
     where: location of the element in the file.
+    declared_type: type of the sensor in the file, which may be another name of its type.
     classic: True for classic fidelity.
     heading: rad, of the world's axes.
     origin: geographic origin of the world; None if the file does not define it.
@@ -44,6 +45,7 @@ class SensorContext:
     name: str = ""
     where: Where | None = None
     measure_field: Callable[[], float] = lambda: 0.0
+    declared_type: str = ""
     find_rotation: Callable[[str], Quaternion | None] = lambda _: None
     find_pose: Callable[[str], Pose | None] = lambda _: None
 

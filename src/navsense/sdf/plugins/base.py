@@ -25,6 +25,7 @@ from navsense.noise.specification import Noise
 from navsense.sdf.context import Context, ElementSchema, split_tags
 from navsense.sdf.names import normalize_topic
 from navsense.sdf.parse.sensor_context import SensorContext
+from navsense.sdf.parse.switches import STATE_TAGS, SWITCH_TAG
 from navsense.sdf.values import invalid_value, parse_numbers
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
@@ -35,7 +36,9 @@ UUV_RATE = 30.0
 
 PLUGIN_ATTRIBUTES = split_tags("name filename")
 
-SENSOR_EXTENSIONS = split_tags("clock navsense:clock navsense:fidelity navsense:latency navsense:faults navsense:part")
+SENSOR_EXTENSIONS = split_tags(
+    "clock navsense:clock navsense:fidelity navsense:latency navsense:faults navsense:part navsense:switch"
+)
 """Elements of a sensor that a converted plug-in of a model may have too."""
 
 
@@ -50,13 +53,11 @@ class PluginSensor(NamedTuple):
     """A sensor in a plug-in.
 
     frame_suffix: suffix of its frame after the name of the link.
-    is_on: the initial switch.
     pose: its pose in the link.
     """
 
     spec: Sensor
     frame_suffix: str = ""
-    is_on: bool = True
     pose: Pose = Pose()
 
 
@@ -182,7 +183,10 @@ def make_plugin_schema(
     """Return the schema of a converted plug-in with the elements of `tags`, `children` and those of navsense."""
     common = tags.list_tags() | SENSOR_EXTENSIONS if tags else frozenset()
     return ElementSchema(
-        children=common | split_tags(children), unsupported=unsupported or {}, attributes=PLUGIN_ATTRIBUTES
+        children=common.union(split_tags(children), STATE_TAGS),
+        repeatable=frozenset((SWITCH_TAG,)) & common,
+        unsupported=unsupported or {},
+        attributes=PLUGIN_ATTRIBUTES,
     )
 
 

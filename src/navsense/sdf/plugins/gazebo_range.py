@@ -4,6 +4,7 @@
 |---|---|
 | `<robotNamespace>`, `<topicName>` | `<topic>NAMESPACE/TOPIC</topic>`, if the sensor has no topic |
 | `<frameName>` | `<frame_id>`, if the sensor has none |
+| `<alwaysOn>` | `<always_on>`, if the sensor has none |
 | `<updateRate>` | `<update_rate>`, if that is 0 or higher: the plug-in skips samples |
 | `<gaussianNoise>` | `<noise>` of the return, added to the noise of the rays as a root sum of squares |
 | `<radiation>ultrasound</radiation>` | `<navsense:sound/>`; other values are infrared |

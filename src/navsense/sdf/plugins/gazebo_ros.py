@@ -156,11 +156,8 @@ def _mark_range(_context: Context, plugin: Element, spec: Sensor, _sensor_contex
     return replace(spec, ros_plugin=True) if isinstance(spec, Range) and _is_range(plugin) else spec
 
 
-_ALWAYS_ON = "all sensors are always on and recorded"
 _NO_SERVICE = "services of other programs are not offered"
 _ROS2_UNUSED = {
-    "alwaysOn": _ALWAYS_ON,
-    "always_on": _ALWAYS_ON,
     "visualize": "has only a visual effect",
 }
 
@@ -170,7 +167,6 @@ MODEL_PLUGINS = {
             IMU_TAGS,
             "gaussianNoise",
             unsupported={
-                "alwaysOn": _ALWAYS_ON,
                 "serviceName": _NO_SERVICE,
                 "initialOrientationAsReference": "the plug-in ignores it",
                 "frameId": "the plug-in reads <frameName>",

@@ -278,7 +278,6 @@ _NO_HEADING_NOISE = "the orientation has no noise"
 _UNUSED = {
     "updatePhase": "the first sample is at time 0",
     "timeout": "the sensor does not stop",
-    "alwaysOn": "all sensors are always on and recorded",
     "serviceName": _NO_SERVICE,
     "randomEngineSeed": "the seed is that of the run",
     "xyzOffset": "the plug-in ignores it",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from navsense.sdf.plugin_files import normalize_file, normalize_files
 from navsense.sdf.plugins import (
+    gazebo_camera,
     gazebo_range,
     gazebo_ros,
     hector,
@@ -33,6 +34,7 @@ MODEL_PLUGINS: Mapping[str, ModelPlugin] = {
 """File of a plug-in of a model -> its entry."""
 
 SENSOR_PLUGINS: Mapping[str, SensorPlugin] = {
+    **gazebo_camera.SENSOR_PLUGINS,
     **gazebo_range.SENSOR_PLUGINS,
     **uuv_gps.SENSOR_PLUGINS,
     **gazebo_ros.SENSOR_PLUGINS,

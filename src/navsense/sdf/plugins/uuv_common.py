@@ -27,17 +27,8 @@ NED_SUFFIX = "_ned"
 FIXED_MESSAGES = "the message types do not depend on the world file"
 """Reason why `<enable_gazebo_messages>` is not supported."""
 
-COMMON_TAGS = "robotNamespace noise_amplitude enable_local_ned_frame is_on"
+COMMON_TAGS = "robotNamespace noise_amplitude enable_local_ned_frame"
 """Elements that the parsers of this module read, and `<robotNamespace>`."""
-
-
-def parse_switch(context: Context, element: Element, sensor_context: SensorContext) -> bool:
-    """Return False, with a warning, for a sensor that is off at the start."""
-    is_on = parse_child_flag(context, element, "is_on", default=True)
-    if not is_on:
-        child, reason = element.find("is_on") or element, "emits nothing until a live run switches it on"
-        context.add_note("warning", f"<plugin><is_on>: {sensor_context.name}", reason, child.where)
-    return is_on
 
 
 def parse_ned_pose(context: Context, element: Element) -> tuple[Pose, str]:

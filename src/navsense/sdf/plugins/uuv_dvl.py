@@ -19,8 +19,7 @@ true deviation if that is 0. The velocity is then that of the transducers, not o
 
 The plug-in's code multiplies the two numbers for its noise, which its document does not mention. navsense follows the
 document. A frame rotated to NED has the name of the link with the suffix `_ned`. A sensor with `<is_on>` false emits
-nothing until a live run switches it on (`sim.sensor(name).switch(on=True)`). `<navsense:fidelity>` is allowed, as in a
-sensor.
+nothing until it is switched on. `<navsense:fidelity>` and `<navsense:switch>` are allowed, as in a sensor.
 Source: UUV Simulator, `DVLROSPlugin`, `ROSBasePlugin` and `dvl_snippets.xacro`; its description by Field Robotics Lab.
 """
 
@@ -36,7 +35,7 @@ from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_flag, parse_child_number
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import ModelPlugin, PluginSensor, find_declared_namespace, parse_topic
-from navsense.sdf.plugins.uuv_common import NED, NED_SUFFIX, parse_switch
+from navsense.sdf.plugins.uuv_common import NED, NED_SUFFIX
 from navsense.sdf.schema import UUV_DVL_FILE, UUV_DVL_PLUGIN
 from navsense.sdf.values import invalid_value, map_spec_errors, parse_text, require_child
 from navsense.sdf.xml_reader import Element
@@ -65,7 +64,6 @@ def parse(
         require_child(element, "robot_namespace", "must be given; or give the namespace with --namespace")
     for tag in REQUIRED_TAGS:
         require_child(element, tag)
-    is_on = parse_switch(context, element, sensor_context)
     problems_before = context.problem_count
     candidates = [_find_sonar(context, element, sensor_context, sensors, i) for i in range(BEAM_COUNT)]
     sonars = [sonar for sonar in candidates if sonar is not None]
@@ -89,7 +87,7 @@ def parse(
             dialect=MessageDialect.UUV,
             message_options=DvlMessageOptions(beam_frames=tuple(sonar.sensor.frame for sonar in sonars)),
         )
-    return PluginSensor(spec, NED_SUFFIX if uses_ned else "", is_on)
+    return PluginSensor(spec, NED_SUFFIX if uses_ned else "")
 
 
 def _parse_track(context: Context, element: Element, sensor_context: SensorContext) -> TrackErrors:

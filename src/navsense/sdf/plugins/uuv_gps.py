@@ -62,7 +62,6 @@ SCHEMA = make_plugin_schema(
     children=" ".join(("robot_namespace robotNamespace sensor_topic", *STDDEV_TAGS)),
     unsupported={
         "update_rate": "the rate is that of the sensor",
-        "is_on": "all sensors are always on and recorded",
         "enable_gazebo_messages": FIXED_MESSAGES,
         "noise_sigma": "has no effect in the plug-in",
         "noise_amplitude": "has no effect in the plug-in",

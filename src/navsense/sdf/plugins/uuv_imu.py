@@ -44,7 +44,7 @@ from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import UUV_TAGS, ModelPlugin, PluginSensor, make_plugin_schema
-from navsense.sdf.plugins.uuv_common import COMMON_TAGS, FIXED_MESSAGES, parse_amplitude, parse_ned_pose, parse_switch
+from navsense.sdf.plugins.uuv_common import COMMON_TAGS, FIXED_MESSAGES, parse_amplitude, parse_ned_pose
 from navsense.sdf.values import map_spec_errors
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.imu import Imu
@@ -82,13 +82,12 @@ def parse(
         _parse_noise(context, element, name, amplitude, sensor_context) for name in ("gyroscope", "accelerometer")
     )
     pose, suffix = parse_ned_pose(context, element)
-    is_on = parse_switch(context, element, sensor_context)
     reference = _parse_reference(context, element)
     if context.problem_count > problems_before:
         return None
     with map_spec_errors(element):
         spec = Imu(*[gyroscope] * 3, *[accelerometer] * 3, reference=reference)
-    return PluginSensor(spec, suffix, is_on, pose)
+    return PluginSensor(spec, suffix, pose)
 
 
 def _parse_noise(

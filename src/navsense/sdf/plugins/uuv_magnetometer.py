@@ -32,7 +32,7 @@ from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import UUV_TAGS, ModelPlugin, Place, PluginSensor, make_plugin_schema
-from navsense.sdf.plugins.uuv_common import COMMON_TAGS, FIXED_MESSAGES, parse_amplitude, parse_ned_pose, parse_switch
+from navsense.sdf.plugins.uuv_common import COMMON_TAGS, FIXED_MESSAGES, parse_amplitude, parse_ned_pose
 from navsense.sdf.values import map_spec_errors
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.magnetometer import Magnetometer
@@ -59,7 +59,6 @@ def parse(
         for tag, default in NOISE_DEFAULTS.items()
     )
     pose, suffix = parse_ned_pose(context, element)
-    is_on = parse_switch(context, element, sensor_context)
     if context.problem_count > problems_before:
         return None
     context.add_note(
@@ -70,7 +69,7 @@ def parse(
             Noise(stddev=stddev, bias_stddev=turn_on, classic=sensor_context.classic)
             for stddev in (stddev_xy, stddev_z)
         )
-        return PluginSensor(Magnetometer(level, level, vertical), suffix, is_on, pose)
+        return PluginSensor(Magnetometer(level, level, vertical), suffix, pose)
 
 
 def parse_place(context: Context, element: Element) -> Place:

@@ -34,7 +34,6 @@ from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.depth import check_water
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import ModelPlugin, PluginSensor
-from navsense.sdf.plugins.uuv_common import parse_switch
 from navsense.sdf.schema import SUBSEA_PRESSURE_FILE, SUBSEA_PRESSURE_PLUGIN
 from navsense.sdf.values import map_spec_errors
 from navsense.sdf.xml_reader import Element
@@ -73,7 +72,7 @@ def parse(
         )
         spec = Depth(noise, ConstantDensity(weight / STANDARD_GRAVITY), air)
     check_water(context, sensor_context, spec.assumed)
-    return PluginSensor(spec, is_on=parse_switch(context, element, sensor_context))
+    return PluginSensor(spec)
 
 
 MODEL_PLUGINS = {SUBSEA_PRESSURE_FILE: ModelPlugin(SUBSEA_PRESSURE_PLUGIN, Depth.type, parse)}

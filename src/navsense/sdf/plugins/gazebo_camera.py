@@ -1,0 +1,146 @@
+"""The camera plug-ins of gazebo_ros_pkgs in a camera sensor, for ROS 1 and ROS 2: topic, frame, rate, intrinsics.
+
+| ROS 1 | ROS 2 | becomes |
+|---|---|---|
+| `<robotNamespace>` | `<ros><namespace>` | start of the topic |
+| `<cameraName>` | `<camera_name>` (the sensor) | middle of the topic |
+| `<cameraInfoTopicName>` (`camera_info`) | `camera_info`, or the target of its `<remapping>` | end of the topic |
+| `<frameName>` | `<frame_name>` | `<optical_frame_id>`, if the camera has none |
+| `<updateRate>` | none | `<update_rate>`, if that is 0 or higher: the plug-in skips images |
+| `<focalLength>`, `<Cx>`, `<Cy>` | `<focal_length>`, `<cx>`, `<cy>` | intrinsics, if the camera has no `<intrinsics>` |
+| `<hackBaseline>` | `<hack_baseline>` | P[0, 3] = -fx baseline |
+| `<distortionK1>`, K2, K3, T1, T2 | none: those of `<distortion>` | distortion, without `<autoDistortion>` |
+
+The principal point is (width + 1) / 2, (height + 1) / 2 by default; gz-sensors has width / 2, height / 2. A number of 0
+means the default, as in the plug-ins. In a multicamera, ROS 1 has `NAME/left` and `NAME/right`, and only the right one
+has the baseline. In ROS 2 all cameras have it.
+Source: gazebo_plugins, `gazebo_ros_camera_utils.cpp`, `gazebo_ros_multicamera.cpp` (ROS 1), `gazebo_ros_camera.cpp`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from navsense.sdf.context import Context
+from navsense.sdf.parse.camera import INTRINSICS_TAGS, get_camera_name, has_intrinsics, parse_pinhole
+from navsense.sdf.parse.children import parse_child_flag, parse_child_number
+from navsense.sdf.plugins.base import SensorPlugin
+from navsense.sdf.schema import CAMERA_PLUGIN_FILES, CAMERA_PLUGIN_ROS, CAMERA_PLUGIN_SCHEMA
+from navsense.sdf.xml_reader import Element
+from navsense.sensors.camera import Camera
+
+INFO_TAG = "cameraInfoTopicName"
+
+DISTORTION_TAGS = {"k1": "distortionK1", "k2": "distortionK2", "k3": "distortionK3"} | {
+    "p1": "distortionT1",
+    "p2": "distortionT2",
+}
+"""Coefficient -> its element in ROS 1."""
+
+REMAPPING = ":="
+
+
+def apply(context: Context, sensor: Element, plugin: Element) -> Element:
+    """Return a camera with the values of its plug-in as elements."""
+    context.find_child(plugin, "ros", CAMERA_PLUGIN_ROS)
+    type_element = sensor.find("camera") or plugin.make_element("camera")
+    children = [child for child in sensor.children if child is not type_element]
+    camera_children = list(type_element.children)
+    topic = make_topic(sensor, plugin, get_camera_name(sensor))
+    if topic and type_element.find("camera_info_topic") is None:
+        camera_children.append(plugin.make_element("camera_info_topic", topic))
+    frame = get_text(plugin, "frameName", "frame_name").strip("/")
+    if frame and type_element.find("optical_frame_id") is None:
+        camera_children.append(plugin.make_element("optical_frame_id", frame))
+    rate = parse_child_number(context, plugin, "updateRate", 0.0, minimum=0.0)
+    if rate != 0.0 and not 0.0 < parse_child_number(context, sensor, "update_rate", 0.0, minimum=0.0) <= rate:
+        children = [child for child in children if child.tag != "update_rate"]
+        children.append((plugin.find("updateRate") or plugin).make_element("update_rate", repr(rate)))
+    lens = _make_lens(context, sensor, plugin)
+    distortion = _make_distortion(context, plugin)
+    for child in filter(None, (lens, distortion)):
+        camera_children = [other for other in camera_children if other.tag != child.tag] + [child]
+    return replace(sensor, children=[*children, replace(type_element, children=camera_children)])
+
+
+def get_text(plugin: Element, *tags: str) -> str:
+    """Return the first text of some children, "" without one."""
+    return next((plugin.get_text(tag) for tag in tags if plugin.get_text(tag)), "")
+
+
+def is_ros1(plugin: Element) -> bool:
+    """Return True for a plug-in of ROS 1: it has `<cameraName>`, or a namespace or a topic in camel case."""
+    return any(plugin.find(tag) is not None for tag in ("cameraName", "robotNamespace", INFO_TAG, "imageTopicName"))
+
+
+def make_topic(sensor: Element, plugin: Element, camera_name: str) -> str:
+    """Return the topic of the camera info."""
+    if is_ros1(plugin):
+        side = next((side for side in ("left", "right") if side in camera_name), "")
+        info = plugin.get_text(INFO_TAG) or "camera_info"
+        if info.startswith("/"):
+            return info
+        names = [plugin.get_text("robotNamespace"), plugin.get_text("cameraName"), side, info]
+    else:
+        ros = plugin.find("ros")
+        own = plugin.get_text("camera_name") or sensor.get_attribute("name") or ""
+        own = f"{own}/{camera_name}" if camera_name else own
+        namespace, info = "" if ros is None else ros.get_text("namespace"), f"{own}/camera_info"
+        for child in ros.find_all("remapping") if ros is not None else ():
+            source, _, target = (part.strip() for part in child.text.partition(REMAPPING))
+            if target and source.strip("/") in (info, f"{namespace.strip('/')}/{info}"):
+                info = target
+        if info.startswith("/"):
+            return info
+        names = [namespace, info]
+    return "/".join(filter(None, (name.strip("/") for name in names)))
+
+
+def _make_lens(context: Context, sensor: Element, plugin: Element) -> Element | None:
+    """Return the `<lens>` of a camera with the intrinsics and the baseline of its plug-in; None without a pinhole."""
+    pinhole = parse_pinhole(context, sensor)
+    if pinhole is None:
+        return None
+    lens = next((lens for one in sensor.find_all("camera") for lens in one.find_all("lens")), None)
+    children = [] if lens is None else list(lens.children)
+    fx, fy, cx, cy = pinhole.intrinsics
+    if not has_intrinsics(sensor):
+        defaults = (fx, 0.5 * (pinhole.width + 1.0), 0.5 * (pinhole.height + 1.0))
+        tags = (("focalLength", "focal_length"), ("Cx", "cx"), ("Cy", "cy"))
+        fx, cx, cy = (
+            _parse_number(context, plugin, *pair) or default for pair, default in zip(tags, defaults, strict=True)
+        )
+        fy = fx
+        children.append(_make_numbers(plugin, "intrinsics", dict(zip(INTRINSICS_TAGS, (fx, fy, cx, cy), strict=True))))
+    baseline = _parse_number(context, plugin, "hackBaseline", "hack_baseline")
+    name = get_camera_name(sensor)
+    is_first_of_pair = is_ros1(plugin) and name and "right" not in name
+    has_projection = any(child.tag == "projection" for child in children)
+    if not has_projection and baseline != 0.0 and not is_first_of_pair:
+        numbers = {"p_fx": fx, "p_fy": fy, "p_cx": cx, "p_cy": cy, "tx": -fx * baseline}
+        children.append(_make_numbers(plugin, "projection", numbers))
+    return replace(lens or plugin.make_element("lens"), children=children)
+
+
+def _make_distortion(context: Context, plugin: Element) -> Element | None:
+    """Return the `<distortion>` of a plug-in; None if it has none."""
+    is_automatic = parse_child_flag(context, plugin, "autoDistortion", default=False)
+    if is_automatic or plugin.find(*DISTORTION_TAGS.values()) is None:
+        return None
+    numbers = {name: parse_child_number(context, plugin, tag, 0.0) for name, tag in DISTORTION_TAGS.items()}
+    return _make_numbers(plugin, "distortion", numbers)
+
+
+def _make_numbers(place: Element, tag: str, numbers: dict[str, float]) -> Element:
+    """Return an element with a child for each number."""
+    return place.make_element(tag, children=[place.make_element(name, repr(value)) for name, value in numbers.items()])
+
+
+def _parse_number(context: Context, plugin: Element, *tags: str) -> float:
+    """Return the first number of some children, 0 without one."""
+    return next((parse_child_number(context, plugin, tag, 0.0) for tag in tags if plugin.find(tag) is not None), 0.0)
+
+
+SENSOR_PLUGINS = {
+    file: SensorPlugin(CAMERA_PLUGIN_SCHEMA, frozenset((Camera.type,)), apply) for file in CAMERA_PLUGIN_FILES
+}
