@@ -12,6 +12,7 @@ import pytest
 import navsense as ns
 from navsense import sdf
 from navsense.core.errors import SdfError
+from navsense.sdf.schema import PARAMS_TAG
 from navsense.sdf.search_path import MODEL_PATH_VARIABLES
 from navsense.world import Note, World
 
@@ -157,11 +158,10 @@ def test_world_of_one_missing_model(tmp_path: Path) -> None:
         (make_include(""), "<include><uri>: empty; must not be empty"),
         (make_include("folder"), "<include><uri>: folder; is a folder without model.config"),
         (make_include("broken.sdf"), "XML"),
-        (make_include("model://lost", "<scale>1</scale>"), "<include><scale>; is not allowed here"),
         (make_include("model://lost", "", ' merge="maybe"'), "<include merge>: maybe; must be true, false, 1 or 0"),
         (
-            make_include("good.sdf", "<experimental:params/>"),
-            "<experimental:params> in <include>; changes to included models",
+            make_include("good.sdf", f'<{PARAMS_TAG}><link element_id="hull" action="remove"/></{PARAMS_TAG}>'),
+            "<link element_id>: hull; must name an element of the included model",
         ),
         (make_include("model://lost", "<name/>"), "<include><name>: empty; must not be empty"),
         (make_include("model://lost", "<name>a::b</name>"), "<name>: a::b; must not contain"),

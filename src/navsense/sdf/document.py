@@ -27,7 +27,7 @@ from navsense.sdf.parse.clock import ClockRegistry
 from navsense.sdf.parse.model import ParsedModel, parse_model
 from navsense.sdf.parse.sensor import TYPE_ELEMENT_PARSERS, SensorParser
 from navsense.sdf.parse.type_element import TypeElementParser, make_type_element_parser
-from navsense.sdf.parse.world import parse_classic, parse_environment, parse_max_step_size
+from navsense.sdf.parse.world import parse_classic, parse_environment, parse_max_step_size, report_atmosphere
 from navsense.sdf.plugins.namespace import parse_namespace
 from navsense.sdf.plugins.place import parse_place
 from navsense.sdf.schema import SDF
@@ -157,7 +157,6 @@ def _parse_world(
     context: Context, root: Element, search: SearchPath, type_element_parsers: Mapping[str, TypeElementParser]
 ) -> World | None:
     """Return the one world or model of a file; None and a problem without it."""
-    context.check(root, SDF)
     children = list(root.find_all("world", "model"))
     if len(children) != 1:
         element = children[1] if children else root
@@ -188,7 +187,7 @@ def _build_world(
     element = scope.element
     classic = parse_classic(context, element, default=False)
     place = parse_place(context, element)
-    environment = parse_environment(context, scope, place.origin, place.magnetic_field)
+    environment, air_problems = parse_environment(context, scope, place.origin, place.magnetic_field)
     step = parse_max_step_size(context, element)
     environment, topic = _add_current(context, element, environment, search, step, classic)
     world_poses = FramePoses(scope.frame)
@@ -212,6 +211,7 @@ def _build_world(
         measure_field=partial(_measure_field, environment),
     )
     sensors = tuple(sensor for parsed_model in parsed_models for sensor in sensor_parser.parse_sensors(parsed_model))
+    report_atmosphere(context, air_problems, sensors)
     return World(
         name=name,
         models=tuple(parsed_model.model for parsed_model in parsed_models),
