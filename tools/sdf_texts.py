@@ -521,6 +521,9 @@ TEXTS: dict[str, str] = {
         enable_local_ned_frame | flag | true | axes of the link, rotated by 180 degrees about x
         is_on | flag | true | false: off until a live run switches it on
         navsense:fidelity | `physical` or `classic` | of the world | of this sensor
+        navsense:bottom_track | element | no errors | as [bottom_track](#bottom_track); noise from the plug-in's element
+        navsense:strength | element | none | as [strength](#strength-backscatter)
+        navsense:long_term | element | none | as [long_term](#long_term)
         beam_link_name_0 | text | required | link with the range sensor of a beam
         beam_link_name_1 | text | required | link with the range sensor of a beam
         beam_link_name_2 | text | required | link with the range sensor of a beam
@@ -557,6 +560,10 @@ TEXTS: dict[str, str] = {
         currentProfileCoordMode | 0, 1, 2 or 3 | 0 | beam, instrument, ship or earth axes of the profile
         navsense:layer | element | the range of the beams | see [layer](#layer)
         navsense:cloud_points | whole number | 2 | points of each beam in the cloud
+        navsense:bottom_track | element | no errors | as [bottom_track](#bottom_track); noise from the plug-in's element
+        navsense:water_track | element | no errors | as [water_track](#water_track); noise from the plug-in's element
+        navsense:strength | element | none | as [strength](#strength-backscatter)
+        navsense:long_term | element | none | as [long_term](#long_term)
     """,
     "libuuv_underwater_current_ros_plugin.so": UUV_CURRENT,
     "libuuv_underwater_current_plugin.so": UUV_CURRENT,

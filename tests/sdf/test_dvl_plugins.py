@@ -473,7 +473,8 @@ def test_elements_without_effect_in_classic_are_listed(load: Load, wrap_in_link:
 
 def test_list_of_ds_sim_elements_is_complete() -> None:
     known = schema.DSROS_DVL_PLUGIN
-    assert EFFECTS.keys() | {"navsense:layer"} == known.children | known.unsupported.keys()
+    own = {f"navsense:{name}" for name in ("layer", "bottom_track", "water_track", "strength", "long_term")}
+    assert EFFECTS.keys() | own == known.children | known.unsupported.keys()
 
 
 @pytest.mark.requirement("DVW-1")
@@ -1001,7 +1002,8 @@ def test_uuv_simulator_dvl_is_switched_during_a_run(load: Load, wrap_in_world: T
 def test_list_of_uuv_simulator_elements_is_complete() -> None:
     known = schema.UUV_DVL_PLUGIN
     beams = {f"{name}_{i}" for name in ("beam_link_name", "beam_topic") for i in range(4)}
-    assert UUV_EFFECTS.keys() | beams == known.children | known.unsupported.keys()
+    own = {f"navsense:{name}" for name in ("bottom_track", "strength", "long_term")}
+    assert UUV_EFFECTS.keys() | beams | own == known.children | known.unsupported.keys()
 
 
 @pytest.mark.requirement("DVU-1")

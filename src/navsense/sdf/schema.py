@@ -168,7 +168,8 @@ UUV_DVL_PLUGIN = ElementSchema(
     children=split_tags(
         """
         robot_namespace link_name sensor_topic update_rate noise_sigma noise_amplitude enable_local_ned_frame is_on
-        navsense:fidelity beam_link_name_0 beam_link_name_1 beam_link_name_2 beam_link_name_3
+        navsense:fidelity navsense:bottom_track navsense:strength navsense:long_term
+        beam_link_name_0 beam_link_name_1 beam_link_name_2 beam_link_name_3
         beam_topic_0 beam_topic_1 beam_topic_2 beam_topic_3
         """
     ),
@@ -188,6 +189,7 @@ DSROS_DVL_PLUGIN = ElementSchema(
         gaussianNoiseBeamVel gaussianNoiseBeamWtrVel gaussianNoiseBeamRange minRange maxRange maxRangeDiff beamAngleDeg
         beamWidthDeg beamAzimuthDeg1 beamAzimuthDeg2 beamAzimuthDeg3 beamAzimuthDeg4 pos_z_down enableWaterTrack
         ocean_current_topic waterTrackBins currentProfileCoordMode navsense:layer navsense:cloud_points
+        navsense:bottom_track navsense:water_track navsense:strength navsense:long_term
         """
     ),
     unsupported={"stratified_ocean_current_topic": _NO_CURRENT_TOPIC, "collide_bitmask": "all bodies are hit"},
