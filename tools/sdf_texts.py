@@ -206,6 +206,7 @@ TEXTS: dict[str, str] = {
         {POSE}
         update_rate | number | 0 | Hz; 0: once per `max_step_size`
         topic | text | topic of Gazebo | topic of the messages
+        visualize | flag | false | beams of range sensors and DVLs as markers
         frame_id | text | full name of the sensor | frame of the messages
         gz_frame_id | text | | older form of `<frame_id>`
         ignition_frame_id | text | | older form of `<frame_id>`
@@ -368,6 +369,7 @@ TEXTS: dict[str, str] = {
         reference_frame | `x y z roll pitch yaw` | 0 | axes of the velocities
         navsense:own_hull | flag | false | true: rays hit the own model
         navsense:propagation | flag | true | travel time of sound
+        visualize | flag | false | true: as in `<sensor>`
     """,
     "arrangement": """
         @degrees | flag | false | unit of the angles
@@ -386,6 +388,7 @@ TEXTS: dict[str, str] = {
     "bottom_mode": """
         when | `never`, `always` or `best` | `always` | when the track is used
         noise | element | none | m/s
+        visualize | flag | false | true: as in `<sensor>`
     """,
     "water_mass_mode": """
         when | `never`, `always` or `best` | `always` | when the track is used
@@ -393,6 +396,7 @@ TEXTS: dict[str, str] = {
         water_velocity | element | required | columns of the current
         boundaries | element | | of the layer
         bins | whole number | 5 | samples in the layer
+        visualize | flag | false | true: as in `<sensor>`
     """,
     "water_velocity": """
         x | text | | column of the table of the world

@@ -161,7 +161,8 @@ class MountedSensor:
 
     `rate` is in Hz; a rate of 0 in a file is 1 / max_step_size here. `clock` is the full name of a clock, or None for
     true time. `frame` is the frame in messages (`<frame_id>`, else the full name of the sensor). A sensor that is not
-    `is_on` at the start publishes nothing until a live run switches it on.
+    `is_on` at the start publishes nothing until a live run switches it on. With `visualize`, recordings have the beams
+    of a range sensor or DVL as markers.
 
     >>> world.sensor("imu").rate, world.sensor("imu").clock
     (1000.0, 'quadrotor::base_link::autopilot')
@@ -180,6 +181,7 @@ class MountedSensor:
     faults: Faults = Faults()
     where: Where | None = None
     is_on: bool = True
+    visualize: bool = False
 
     def __post_init__(self) -> None:
         """Reject fields of a wrong type; `World` checks the rate."""

@@ -6,6 +6,7 @@
 | `own`, `gz` in Gazebo messages | `gz.msgs.DVLVelocityTracking` | |
 | `uuv` | `uuv_sensor_ros_plugins_msgs/msg/DVL` | `_twist`, `/state` |
 | `dsros` | `ds_sensor_msgs/msg/Dvl` | the ranges, `_cloud` |
+| all, with `visualize` | | `/markers`: the beams, see `markers` |
 | all | | `_ping`: all arrays as `navsense_msgs/msg/Dvl` with full precision |
 
 Messages of the dialects:
@@ -64,11 +65,13 @@ from navsense.messages.gz import (
     encode_packed,
     list_emitted_rows,
 )
+from navsense.messages.markers import INVALID, VALID, WATER, make_beam_encoder, select_lengths
 from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.base import OpaqueSensor
 from navsense.sensors.doppler import IDEAL_OUTPUTS, MIN_BEAMS, MessageDialect, Transducer
-from navsense.sensors.doppler.specification import BOTTOM_TRACK, IN_RANGE, NO_ECHO, NO_TRACK, WATER_TRACK
+from navsense.sensors.doppler.echoes import SOUND_SPEED
+from navsense.sensors.doppler.specification import BOTTOM_TRACK, IN_RANGE, NO_ECHO, NO_TRACK, TOO_LOW, WATER_TRACK
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.world import MountedSensor
 
@@ -632,6 +635,25 @@ def make_cloud_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Messag
     return MessageEncoder(CLOUD_TYPE, build_layout(CLOUD_TYPE, strings, {"points": count * points}), fill)
 
 
+def make_marker_encoder(sensor: MountedSensor) -> MessageEncoder:
+    """Return the encoder of a line along each beam. Raises `RecordingError` for another sensor type."""
+    info = DvlMessageInfo(sensor, "measured")
+    spec, janus_cosines = info.spec, np.array(info.spec.beams.janus_cosines)
+
+    def compute_beams(count: int, arrays: Mapping[str, AnyArray]) -> tuple[FloatArray, IntArray]:
+        series = DvlSeries(info, arrays, count)
+        water = np.isfinite(series.get_beam_column("water_beam_velocity"))
+        layer = np.where(water, series.get_column("water_far")[:, None] / janus_cosines, math.nan)
+        minimum = np.where(series.get_beam_column("range_validity") == TOO_LOW, spec.minimum_range, math.nan)
+        states = np.where(water, WATER, INVALID)
+        states[np.isfinite(series.get_beam_column("beam_velocity"))] = VALID
+        return select_lengths((series.beam_range, layer, minimum), spec.maximum_range), states
+
+    transducers = np.array([pose.position for pose in info.transducer_poses])
+    longest_ping = 2.0 * spec.maximum_range / SOUND_SPEED + spec.processing_time if spec.models_travel_time else 0.0
+    return make_beam_encoder(sensor, transducers, info.beam_axes, compute_beams, longest_ping)
+
+
 class GzTrack(NamedTuple):
     """One track in Gazebo's messages: target, and lists of velocities, beams and covariances, indexed by row.
 
@@ -858,5 +880,6 @@ MESSAGES = SensorMessages(
     list_companions=list_companions,
     time_of_validity=time_of_validity,
     list_frames=list_frames,
+    make_marker_encoder=make_marker_encoder,
     series_arrays=SERIES_ARRAYS,
 )

@@ -148,6 +148,7 @@ def _sensor_to_json(sensor: MountedSensor, topics: TopicNames) -> dict[str, Any]
         "clock": sensor.clock,
         "latency": None if latency is None else _to_json_or_none(latency) or UNSPECIFIED,
         "is_on": sensor.is_on,
+        **({"visualize": True} if sensor.visualize else {}),
         "type": spec.type,
         "outputs": [to_json(output) for output in spec.outputs],
         "noise": noise_to_json(sensor),
@@ -214,6 +215,7 @@ class WorldParser:
             None if data["latency"] is None else latency,
             self.parse_value(f"faults of {name}", data["faults"], Faults) or Faults(recorded=FAULT in data["topics"]),
             is_on=bool(data["is_on"]),
+            visualize=bool(data.get("visualize", False)),
         )
 
     def parse_environment(self, data: Mapping[str, Any], sensors: Sequence[MountedSensor]) -> Environment:

@@ -14,7 +14,7 @@ from navsense.sdf.context import PLUGIN_NOT_RUN, ElementSchema, make_schema, spl
 from navsense.sdf.xml_reader import PREFIX
 from navsense.sensors import SENSORS
 
-_VISUAL_ONLY = "has only a visual effect"
+VISUAL_ONLY = "has only a visual effect"
 _NO_DYNAMICS = "forces and contacts are not simulated; a model follows its motion"
 _NO_PHYSICS = "navsense has no physics engine; only max_step_size is read"
 _ALWAYS_ON = "all sensors are always on and recorded"
@@ -38,7 +38,7 @@ ACTUATOR_TAG = "actuator of URDF"
 _CLOCK_TAGS = split_tags("clock navsense:clock")
 
 SDF = make_schema(
-    repeatable="world model", unsupported={"actor": _VISUAL_ONLY, "light": _VISUAL_ONLY}, attributes="version"
+    repeatable="world model", unsupported={"actor": VISUAL_ONLY, "light": VISUAL_ONLY}, attributes="version"
 )
 
 _PLUGIN_ATTRIBUTES = split_tags("name filename")
@@ -77,7 +77,7 @@ WORLD = ElementSchema(
     repeatable=split_tags("physics model frame joint include navsense:dipole navsense:signal")
     | {MERGED_MODEL_TAG, SKIPPED_INCLUDE_TAG},
     unsupported={
-        **dict.fromkeys(("gui", "scene", "light", "actor", "road"), _VISUAL_ONLY),
+        **dict.fromkeys(("gui", "scene", "light", "actor", "road"), VISUAL_ONLY),
         "audio": _NO_SOUND,
         "wind": "wind is not simulated",
         "plugin": PLUGIN_NOT_RUN,
@@ -138,7 +138,7 @@ RANGE_PLUGIN_FILE = "libgazebo_ros_range.so"
 
 RANGE_PLUGIN_SCHEMA = ElementSchema(
     children=split_tags("robotNamespace topicName frameName gaussianNoise updateRate radiation fov"),
-    unsupported={"alwaysOn": _ALWAYS_ON, "visualize": _VISUAL_ONLY},
+    unsupported={"alwaysOn": _ALWAYS_ON, "visualize": "the plug-in ignores it; set it in the sensor"},
     attributes=_PLUGIN_ATTRIBUTES,
 )
 
@@ -218,7 +218,7 @@ LINK = ElementSchema(
             split_tags("gravity enable_wind self_collide kinematic must_be_base_link velocity_decay inertial"),
             _NO_DYNAMICS,
         ),
-        **dict.fromkeys(("visual", "projector", "light", "particle_emitter"), _VISUAL_ONLY),
+        **dict.fromkeys(("visual", "projector", "light", "particle_emitter"), VISUAL_ONLY),
         **dict.fromkeys(("audio_sink", "audio_source"), _NO_SOUND),
         "battery": "batteries are not simulated",
         "frame": _OLD_FRAMES,
@@ -251,7 +251,7 @@ MESH = make_schema(
 SUBMESH = make_schema("name center")
 HEIGHTMAP = make_schema(
     "uri size pos sampling",
-    unsupported={"texture": _VISUAL_ONLY, "blend": _VISUAL_ONLY, "use_terrain_paging": _VISUAL_ONLY},
+    unsupported={"texture": VISUAL_ONLY, "blend": VISUAL_ONLY, "use_terrain_paging": VISUAL_ONLY},
 )
 
 JOINT = make_schema(
@@ -341,11 +341,12 @@ def make_sensor_schema(sensor_type: str) -> ElementSchema:
     file_fields = [entry for kind in SENSORS if kind.type == sensor_type for entry in get_file_fields(kind).values()]
     own_tags = [field.name for field in file_fields if field.name.startswith(PREFIX)]
     return ElementSchema(
-        children=split_tags("pose update_rate topic navsense:fidelity navsense:latency navsense:faults navsense:part")
+        children=split_tags(
+            "pose update_rate topic navsense:fidelity navsense:latency navsense:faults navsense:part visualize"
+        )
         | _CLOCK_TAGS.union((sensor_type, *aliases, *FRAME_ID_TAGS)),
         unsupported={
             "always_on": _ALWAYS_ON,
-            "visualize": _VISUAL_ONLY,
             "enable_metrics": "metrics of the simulator are not published",
             "plugin": PLUGIN_NOT_RUN,
             "frame": _OLD_FRAMES,
