@@ -109,6 +109,11 @@ def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
     return {} if isinstance(sensor.spec, OpaqueSensor) else get_messages(sensor.spec.type).list_frames(sensor)
 
 
+def has_gazebo_classic(spec: Sensor) -> bool:
+    """Return True if Gazebo Classic has a message for a sensor."""
+    return bool(get_messages(spec.type).gazebo_classic_type) and not isinstance(spec, OpaqueSensor)
+
+
 def has_gz(spec: Sensor) -> bool:
     """Return True if Gazebo has a message for a sensor."""
     return bool(get_messages(spec.type).gz_type) and not isinstance(spec, OpaqueSensor)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -269,8 +270,8 @@ class ShapeCache:
         known, tried = self._known.setdefault(size, []), 0
         while index.size:
             if tried == len(known):
-                message, options = rows[0].tobytes(), {"is_ros1": self._is_ros1, "ros2_only": self._ros2_only}
-                known.append(build_shape(message, self._kind, self._definitions, **options))
+                build = partial(build_shape, is_ros1=self._is_ros1, ros2_only=self._ros2_only)
+                known.append(build(rows[0].tobytes(), self._kind, self._definitions))
                 del known[:-MAX_SHAPES]
                 tried = len(known) - 1
             matches = known[tried].matches(rows)
