@@ -523,6 +523,7 @@ TEXTS: dict[str, str] = {
         noise_amplitude | number ≥ 0 | 0 | m/s, standard deviation of the noise
         noise_sigma | number ≥ 0 | 0 | m/s, standard deviation in the covariance
         enable_local_ned_frame | flag | true | axes of the link, rotated by 180 degrees about x
+        static_reference_frame | text | `world` | `world_ned` is added to `/tf_static`; messages do not change
         is_on | flag | true | false: off until a live run switches it on
         navsense:fidelity | `physical` or `classic` | of the world | of this sensor
         navsense:bottom_track | element | no errors | as [bottom_track](#bottom_track); noise from the plug-in's element

@@ -901,6 +901,14 @@ def check_uuv_fidelity(before: Flight, after: Flight) -> None:
     assert (before.reading["altitude"][2:] < 0.95 * ranges.mean(axis=1)).all()
 
 
+def check_uuv_reference_frame(before: Flight, after: Flight) -> None:
+    """The velocity stays in the axes of the link. `/tf_static` has the frame."""
+    names = [sensor.spec.message_options.world_ned_frame for sensor in (before.sensor, after.sensor)]  # type: ignore[attr-defined]
+    assert names == ["", "world_ned"]
+    assert (before.sensor.frame, after.sensor.frame) == ("base", "base")
+    np.testing.assert_array_equal(after.reading["velocity"], before.reading["velocity"])
+
+
 def check_uuv_unsupported(before: Flight, after: Flight) -> None:
     assert before.sensor.spec == after.sensor.spec
     np.testing.assert_array_equal(after.reading["velocity"], before.reading["velocity"])
@@ -915,7 +923,7 @@ UUV_EFFECTS: dict[str, tuple[str, Callable[[Flight, Flight], None]]] = {
     "noise_amplitude": ("0.02", check_uuv_amplitude),
     "enable_gazebo_messages": ("true", check_uuv_unsupported),
     "enable_local_ned_frame": ("true", check_uuv_ned),
-    "static_reference_frame": ("world_ned", check_uuv_unsupported),
+    "static_reference_frame": ("world_ned", check_uuv_reference_frame),
     "reference_link_name": ("base", check_uuv_unsupported),
     "is_on": ("false", check_uuv_off),
     "navsense:fidelity": ("classic", check_uuv_fidelity),

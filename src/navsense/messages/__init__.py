@@ -109,6 +109,11 @@ def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
     return {} if isinstance(sensor.spec, OpaqueSensor) else get_messages(sensor.spec.type).list_frames(sensor)
 
 
+def list_world_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
+    """Return the frames fixed in the world that the description of a sensor names, with their pose in the world."""
+    return {} if isinstance(sensor.spec, OpaqueSensor) else get_messages(sensor.spec.type).list_world_frames(sensor)
+
+
 def has_gazebo_classic(spec: Sensor) -> bool:
     """Return True if Gazebo Classic has a message for a sensor."""
     return bool(get_messages(spec.type).gazebo_classic_type) and not isinstance(spec, OpaqueSensor)

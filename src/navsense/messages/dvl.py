@@ -99,6 +99,9 @@ LOW_QUALITY, HIGH_QUALITY = 10.0, 250.0
 REFERENCE_SHIP = 2
 """Value of Gazebo's `DVLKinematicEstimate.ReferenceType`: axes fixed to the sensor (not PD0's level ship axes)."""
 
+WORLD_NED = (0.0, 1.0, 0.0, 0.0)
+"""Rotation of the UUV Simulator's `world_ned` in `world`: by pi about x (`publish_world_ned_frame.launch`)."""
+
 MESSAGE_BEAMS = 4
 """Number of beams in messages with arrays of a fixed length."""
 
@@ -362,6 +365,12 @@ def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
     for name, number, pose in zip(info.beam_frames, info.beam_ids, info.transducer_poses, strict=True):
         frames.setdefault(name or f"{get_frame_id(sensor)}/beam{number}", velocity_pose @ pose)
     return frames
+
+
+def list_world_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
+    """Return the frame with x of the world, -y and -z, if the description of the sensor names it."""
+    name = require_spec(sensor, Dvl).message_options.world_ned_frame
+    return {name: Pose(rotation=WORLD_NED)} if name else {}
 
 
 def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
@@ -880,6 +889,7 @@ MESSAGES = SensorMessages(
     list_companions=list_companions,
     time_of_validity=time_of_validity,
     list_frames=list_frames,
+    list_world_frames=list_world_frames,
     make_marker_encoder=make_marker_encoder,
     series_arrays=SERIES_ARRAYS,
 )

@@ -28,6 +28,7 @@ class SensorMessages:
     list_companions: returns the companions of a series: further messages of the same sample, by topic suffix.
     time_of_validity: returns the times of validity (n,) s of a reading; None if they are the times of the reading.
     list_frames: returns the frames in the messages that differ from the sensor's, with their pose in it.
+    list_world_frames: returns the frames fixed in the world that its description names, with their pose in the world.
     make_marker_encoder: returns the encoder of the markers of its beams; None for a sensor without beams.
     series_arrays: the arrays of the ideal values and of the biases, if these are not all arrays of the reading.
     """
@@ -41,5 +42,6 @@ class SensorMessages:
     list_companions: Callable[[MountedSensor, SeriesKind], Mapping[str, EncoderMaker]] = lambda *_: {}
     time_of_validity: Callable[[Reading], Times] | None = None
     list_frames: Callable[[MountedSensor], Mapping[str, Pose]] = lambda _: {}
+    list_world_frames: Callable[[MountedSensor], Mapping[str, Pose]] = lambda _: {}
     make_marker_encoder: Callable[[MountedSensor], MessageEncoder] | None = None
     series_arrays: Mapping[SeriesKind, tuple[str, ...]] = field(default_factory=dict)

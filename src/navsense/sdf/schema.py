@@ -168,6 +168,7 @@ UUV_DVL_PLUGIN = ElementSchema(
     children=split_tags(
         """
         robot_namespace link_name sensor_topic update_rate noise_sigma noise_amplitude enable_local_ned_frame is_on
+        static_reference_frame
         navsense:fidelity navsense:bottom_track navsense:strength navsense:long_term
         beam_link_name_0 beam_link_name_1 beam_link_name_2 beam_link_name_3
         beam_topic_0 beam_topic_1 beam_topic_2 beam_topic_3
@@ -175,7 +176,7 @@ UUV_DVL_PLUGIN = ElementSchema(
     ),
     unsupported={
         "enable_gazebo_messages": _FIXED_MESSAGES,
-        **dict.fromkeys(("static_reference_frame", "reference_link_name"), _GROUND_VELOCITY),
+        "reference_link_name": _GROUND_VELOCITY,
     },
     attributes=_PLUGIN_ATTRIBUTES,
 )

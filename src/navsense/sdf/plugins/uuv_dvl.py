@@ -6,6 +6,7 @@
     <noise_amplitude>0.005</noise_amplitude>                m/s, stddev of the noise; default 0
     <noise_sigma>0.005</noise_sigma>                        m/s, stddev in the covariance; default 0
     <enable_local_ned_frame>false</enable_local_ned_frame>  true, the default: axes rotated by pi about x
+    <static_reference_frame>world</static_reference_frame>  or world_ned, see below
     <is_on>true</is_on>
     <beam_link_name_0>dvl/dvl_sonar0_link</beam_link_name_0> ... 3      links with a range sensor each
     <beam_topic_0>dvl_sonar0</beam_topic_0> ... 3                       topics of these sensors, in the namespace
@@ -24,7 +25,9 @@ long-term velocity. The noise of a beam is then `noise_amplitude + per_speed |v|
 true covariance. Under classic the velocity has the noise of `noise_amplitude` only.
 
 The plug-in's code multiplies the two numbers for its noise, which its document does not mention. navsense follows the
-document. A frame rotated to NED has the name of the link with the suffix `_ned`. A sensor with `<is_on>` false emits
+document. A frame rotated to NED has the name of the link with the suffix `_ned`. Messages have the frame of the link
+for any `<static_reference_frame>`, as documented and in the plug-in's code, whose DVL does not use the element. The
+frame `world_ned` of the UUV Simulator is then in `/tf_static`. A sensor with `<is_on>` false emits
 nothing until a live run switches it on (`sim.sensor(name).switch(on=True)`). `<navsense:fidelity>` is allowed, as in a
 sensor.
 Source: UUV Simulator, `DVLROSPlugin`, `ROSBasePlugin` and `dvl_snippets.xacro`; its description by Field Robotics Lab.
@@ -36,11 +39,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from navsense.core.names import WORLD_FRAME
 from navsense.core.pose import Pose
 from navsense.core.typing import Quaternion
 from navsense.noise.specification import Noise
 from navsense.sdf.context import Context
-from navsense.sdf.parse.children import parse_child_flag, parse_child_number
+from navsense.sdf.parse.children import parse_child_flag, parse_child_number, parse_child_text
 from navsense.sdf.parse.doppler import (
     STRENGTH_TAG,
     make_plugin_track_binding,
@@ -63,6 +67,8 @@ NED: Quaternion = (0.0, 1.0, 0.0, 0.0)
 """Rotation by pi about x: forward, left, up to forward, right, down."""
 
 NED_SUFFIX = "_ned"
+
+FRAME_TAG, WORLD_NED_FRAME = "static_reference_frame", "world_ned"
 
 BEAM_TAGS = tuple(f"{name}_{i}" for i in range(BEAM_COUNT) for name in ("beam_link_name", "beam_topic"))
 
@@ -112,7 +118,10 @@ def parse(
             classic=sensor_context.classic,
             dialect=MessageDialect.UUV,
             **extras,
-            message_options=DvlMessageOptions(beam_frames=tuple(sonar.sensor.frame for sonar in sonars)),
+            message_options=DvlMessageOptions(
+                beam_frames=tuple(sonar.sensor.frame for sonar in sonars),
+                world_ned_frame=_parse_reference_frame(context, element, sensor_context),
+            ),
         )
     _note_own_elements(context, element, spec)
     return PluginSensor(spec, NED_SUFFIX if uses_ned else "", is_on)
@@ -129,6 +138,17 @@ def _parse_track(context: Context, element: Element, sensor_context: SensorConte
         context.add_note("warning", f"<plugin><{child.tag}>: {child.text}", reason, child.where)
     with map_spec_errors(child or element):
         return TrackErrors(Noise(stddev=amplitude, classic=sensor_context.classic), reported_stddev=sigma)
+
+
+def _parse_reference_frame(context: Context, element: Element, sensor_context: SensorContext) -> str:
+    """Return the name of the world's NED frame if the plug-in names it, else "". Another frame gives a warning."""
+    name = parse_child_text(context, element, FRAME_TAG, WORLD_FRAME)
+    if name not in (WORLD_FRAME, WORLD_NED_FRAME) and sensor_context.find_pose(name) is None:
+        reason = "is not a frame of the recording; messages have the frame of the link, as in the plug-in"
+        context.add_note(
+            "warning", f"<plugin><{FRAME_TAG}>: {name}", reason, (element.find(FRAME_TAG) or element).where
+        )
+    return WORLD_NED_FRAME if name == WORLD_NED_FRAME else ""
 
 
 def _note_own_elements(context: Context, element: Element, spec: Dvl) -> None:
