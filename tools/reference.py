@@ -28,6 +28,7 @@ from navsense.messages import (
     has_gz,
     list_message_suffixes,
     make_encoder,
+    markers,
     schemas,
     world_messages,
 )
@@ -194,6 +195,7 @@ SECTIONS: list[tuple[str, str, Place]] = [
 
 OTHER_TOPICS = {
     f"<topic>/{world_messages.FAULT}": world_messages.FAULT_TYPE,
+    f"<topic>{markers.MARKERS_SUFFIX}": markers.TYPE,
     f"{TRUTH_PREFIX}<model>": world_messages.ODOMETRY_TYPE,
     f"{TRUTH_PREFIX}<model>/accel": world_messages.ACCEL_TYPE,
     CurrentTopic().topic: world_messages.CURRENT_TYPE,

@@ -226,6 +226,7 @@ TEXTS: dict[str, str] = {
         {POSE}
         update_rate | number | 0 | Hz; 0: once per `max_step_size`
         topic | text | topic of Gazebo | topic of the messages
+        visualize | flag | false | beams of range sensors and DVLs as markers
         frame_id | text | full name of the sensor | frame of the messages
         gz_frame_id | text | | older form of `<frame_id>`
         ignition_frame_id | text | | older form of `<frame_id>`
@@ -459,6 +460,7 @@ TEXTS: dict[str, str] = {
         reference_frame | `x y z roll pitch yaw` | 0 | axes of the velocities
         navsense:own_hull | flag | false | true: rays hit the own model
         navsense:propagation | flag | true | travel time of sound
+        visualize | flag | false | true: as in `<sensor>`
     """,
     "arrangement": """
         @degrees | flag | false | unit of the angles
@@ -477,6 +479,7 @@ TEXTS: dict[str, str] = {
     "bottom_mode": """
         when | `never`, `always` or `best` | `always` | when the track is used
         noise | element | none | m/s
+        visualize | flag | false | true: as in `<sensor>`
     """,
     "water_mass_mode": """
         when | `never`, `always` or `best` | `always` | when the track is used
@@ -484,6 +487,7 @@ TEXTS: dict[str, str] = {
         water_velocity | element | required | columns of the current
         boundaries | element | | of the layer
         bins | whole number | 5 | samples in the layer
+        visualize | flag | false | true: as in `<sensor>`
     """,
     "water_velocity": """
         x | text | | column of the table of the world
@@ -645,9 +649,13 @@ TEXTS: dict[str, str] = {
         noise_amplitude | number ≥ 0 | 0 | m/s, standard deviation of the noise
         noise_sigma | number ≥ 0 | 0 | m/s, standard deviation in the covariance
         enable_local_ned_frame | flag | true | axes of the link, rotated by 180 degrees about x
+        static_reference_frame | text | `world` | `world_ned` is added to `/tf_static`; messages do not change
         is_on | flag | true | false: off until it is switched on
         navsense:switch | `on` or `off` | none | as in a sensor
         navsense:fidelity | `physical` or `classic` | of the world | of this sensor
+        navsense:bottom_track | element | no errors | as [bottom_track](#bottom_track); noise from the plug-in's element
+        navsense:strength | element | none | as [strength](#strength-backscatter)
+        navsense:long_term | element | none | as [long_term](#long_term)
         beam_link_name_0 | text | required | link with the range sensor of a beam
         beam_link_name_1 | text | required | link with the range sensor of a beam
         beam_link_name_2 | text | required | link with the range sensor of a beam
@@ -684,6 +692,10 @@ TEXTS: dict[str, str] = {
         currentProfileCoordMode | 0, 1, 2 or 3 | 0 | beam, instrument, ship or earth axes of the profile
         navsense:layer | element | the range of the beams | see [layer](#layer)
         navsense:cloud_points | whole number | 2 | points of each beam in the cloud
+        navsense:bottom_track | element | no errors | as [bottom_track](#bottom_track); noise from the plug-in's element
+        navsense:water_track | element | no errors | as [water_track](#water_track); noise from the plug-in's element
+        navsense:strength | element | none | as [strength](#strength-backscatter)
+        navsense:long_term | element | none | as [long_term](#long_term)
     """,
     "libuuv_underwater_current_ros_plugin.so": UUV_CURRENT,
     "libuuv_underwater_current_plugin.so": UUV_CURRENT,

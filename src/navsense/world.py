@@ -266,7 +266,8 @@ class MountedSensor:
     """A sensor on a link: specification, mounting, rate, names.
 
     `rate` is in Hz; a rate of 0 in a file is 1 / max_step_size here. `clock` is the full name of a clock, or None for
-    true time. `frame` is the frame in messages (`<frame_id>`, else the full name of the sensor).
+    true time. `frame` is the frame in messages (`<frame_id>`, else the full name of the sensor). With `visualize`,
+    recordings have the beams of a range sensor or DVL as markers.
 
     A sensor is on from the start if `is_on`; `switches` change this later. While it is off it publishes nothing, and
     its errors continue: later samples are those of a sensor that was always on.
@@ -289,6 +290,7 @@ class MountedSensor:
     where: Where | None = None
     is_on: bool = True
     switches: tuple[Switch, ...] = ()
+    visualize: bool = False
 
     def __post_init__(self) -> None:
         """Reject fields of a wrong type, and two switches at one time; `World` checks the rate."""

@@ -20,7 +20,16 @@ from navsense.messages.schemas import DEFINITIONS, DISTRIBUTIONS, ROS1_DEFINITIO
 from navsense.recordings.convert import convert
 from navsense.world import World
 
-PACKAGES = ("builtin_interfaces", "std_msgs", "geometry_msgs", "tf2_msgs", "rosgraph_msgs", "nav_msgs", "sensor_msgs")
+PACKAGES = (
+    "builtin_interfaces",
+    "std_msgs",
+    "geometry_msgs",
+    "tf2_msgs",
+    "rosgraph_msgs",
+    "nav_msgs",
+    "sensor_msgs",
+    "visualization_msgs",
+)
 STANDARD = [kind for kind in DEFINITIONS if kind.partition("/")[0] in PACKAGES]
 CURRENT = (Stores.ROS2_JAZZY, Stores.ROS2_KILTED, Stores.LATEST)
 RANGE, SONAR = "sensor_msgs/msg/Range", "rover::base::sonar"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -73,6 +74,94 @@ def test_every_sensor_is_recorded_with_its_complete_definition(recording: Path) 
             value = decode(schema, message.data)
             assert value.SerializeToString(deterministic=True) == message.data
             assert "stamp" in json_format.MessageToDict(value)["header"]
+
+
+CLASSIC_PROTO = {
+    "time": "message Time { required int32 sec = 1; required int32 nsec = 2; }",
+    "vector3d": "message Vector3d { required double x = 1; required double y = 2; required double z = 3; }",
+    "magnetometer": "message Magnetometer { required Time time = 1; required string entity_name = 2;"
+    " required Vector3d field_tesla = 3; }",
+    "altimeter": "message Altimeter { required Time time = 1; required double vertical_position = 2;"
+    " required double vertical_velocity = 3; required double vertical_reference = 4; }",
+}
+"""Messages of the design documents of Gazebo's magnetometer and altimeter, and of `gazebo/msgs` of Gazebo Classic."""
+
+FIELD = re.compile(r"(required|optional|repeated) (\w+) (\w+) = (\d+);")
+
+
+def make_classic_classes() -> dict[str, Any]:
+    """Return message classes of `CLASSIC_PROTO`, whose descriptors do not come from a recording."""
+    file = descriptor_pb2.FileDescriptorProto(name="classic.proto", package="gazebo.msgs", syntax="proto2")
+    fields = descriptor_pb2.FieldDescriptorProto
+    types = {"double": fields.TYPE_DOUBLE, "int32": fields.TYPE_INT32, "string": fields.TYPE_STRING}
+    for text in CLASSIC_PROTO.values():
+        message = file.message_type.add(name=text.split()[1])
+        for _, kind, name, number in FIELD.findall(text):
+            entry = message.field.add(name=name, number=int(number), label=fields.LABEL_REQUIRED)
+            if kind in types:
+                entry.type = types[kind]
+            else:
+                entry.type, entry.type_name = fields.TYPE_MESSAGE, f".gazebo.msgs.{kind}"
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    names = [message.name for message in file.message_type]
+    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"gazebo.msgs.{name}")) for name in names}
+
+
+@pytest.fixture(scope="module")
+def classic_recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("classic") / "run.gazebo.mcap"
+    ns.record(WORLD, path, 0.5, seed=5, epoch=1000)
+    return path
+
+
+@pytest.mark.requirement("MAG-5", "ALT-4", "REC-1:mcap")
+def test_messages_of_gazebo_classic_have_the_documented_fields(classic_recording: Path) -> None:
+    """Read by the documents' definitions and by those in the file, whose fields, numbers and labels are the same."""
+    run, found = ns.simulate(WORLD, 0.5, seed=5, epoch=1000), read_contents(classic_recording)
+    classes = make_classic_classes()
+    assert found.keys() == {"/magnetometer", "/altimeter"}
+    values: dict[str, list[Any]] = {}
+    for topic, rows in found.items():
+        name = rows[0][0].name.removeprefix("gazebo.msgs.")
+        assert rows[0][0].name.startswith("gazebo.msgs.")
+        values[topic] = [classes[name].FromString(message.data) for _, message in rows]
+        for value, (schema, message) in zip(values[topic], rows, strict=True):
+            own = decode(schema, message.data)
+            assert str(own) == str(value)
+            assert value.SerializeToString() == message.data == own.SerializeToString()
+            assert [(f.name, f.number, f.is_required) for f in own.DESCRIPTOR.fields] == [
+                (f.name, f.number, f.is_required) for f in value.DESCRIPTOR.fields
+            ]
+    magnetometer, altimeter = run["magnetometer"], run["altimeter"]
+    fields = [(one.field_tesla.x, one.field_tesla.y, one.field_tesla.z) for one in values["/magnetometer"]]
+    assert np.array_equal(fields, magnetometer["field"][magnetometer.emitted])
+    assert {one.entity_name for one in values["/magnetometer"]} == {magnetometer.name}
+    for key in ("vertical_position", "vertical_velocity", "vertical_reference"):
+        found_values = [getattr(one, key) for one in values["/altimeter"]]
+        assert found_values == altimeter[key][altimeter.emitted].tolist()
+    for topic, reading in (("/magnetometer", magnetometer), ("/altimeter", altimeter)):
+        stamps = [one.time.sec * 10**9 + one.time.nsec for one in values[topic]]
+        assert stamps == reading.stamp[reading.emitted].tolist()
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_recording_of_gazebo_classic_is_described_and_recovered(classic_recording: Path, tmp_path: Path) -> None:
+    summary = read_summary(classic_recording)
+    assert {(entry.name, entry.type) for entry in summary.entries} == {
+        ("/magnetometer", "gazebo.msgs.Magnetometer"),
+        ("/altimeter", "gazebo.msgs.Altimeter"),
+    }
+    cut = tmp_path / "cut.gazebo.mcap"
+    cut.write_bytes(classic_recording.read_bytes()[:-100])
+    assert recover_mcap(cut, tmp_path / "saved.gazebo.mcap").messages == sum(entry.count for entry in summary.entries)
+    with pytest.raises(RecordingError, match="holds messages of Gazebo Classic, which navsense writes but does not"):
+        ns.open(classic_recording)
+    ns.record(WORLD, tmp_path / "a.npz", 0.5, seed=5, epoch=1000)
+    convert(tmp_path / "a.npz", tmp_path / "b.gazebo.mcap")
+    assert [message.data for _, message in read_contents(tmp_path / "b.gazebo.mcap")["/altimeter"]] == [
+        message.data for _, message in read_contents(classic_recording)["/altimeter"]
+    ]
 
 
 @pytest.mark.requirement("REC-1:mcap")

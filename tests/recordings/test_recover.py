@@ -366,7 +366,10 @@ def test_empty_recording_is_complete(builders: ModuleType, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("name", "path"),
     [
-        *[(f"run{suffix}", "") for suffix in (".mcap", ".gz.mcap", ".bag", ".db3", ".npz", ".parquet", ".csv")],
+        *[
+            (f"run{suffix}", "")
+            for suffix in (".mcap", ".gz.mcap", ".gazebo.mcap", ".bag", ".db3", ".npz", ".parquet", ".csv")
+        ],
         ("run.db3", "run"),
         ("run.db3", "run/run.db3"),
         ("run.csv", "run"),
@@ -382,7 +385,7 @@ def test_complete_recording_of_any_format_needs_no_recovery(
     result = CliRunner().invoke(cli, ["recover", path or name], catch_exceptions=False)
     assert result.exit_code == 0
     assert result.output.endswith("the recording is complete; nothing has to be recovered\n")
-    is_copied = name in ("run.mcap", "run.gz.mcap", "run.bag")
+    is_copied = name in ("run.mcap", "run.gz.mcap", "run.gazebo.mcap", "run.bag")
     assert result.output.startswith("wrote " if is_copied else f"{path or name}: the recording")
     assert len(list(tmp_path.iterdir())) == 1 + is_copied
 

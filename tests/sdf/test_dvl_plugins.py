@@ -474,7 +474,8 @@ def test_elements_without_effect_in_classic_are_listed(load: Load, wrap_in_link:
 
 def test_list_of_ds_sim_elements_is_complete() -> None:
     known = schema.DSROS_DVL_PLUGIN
-    assert EFFECTS.keys() | {"navsense:layer"} == known.children | known.unsupported.keys()
+    own = {f"navsense:{name}" for name in ("layer", "bottom_track", "water_track", "strength", "long_term")}
+    assert EFFECTS.keys() | own == known.children | known.unsupported.keys()
 
 
 @pytest.mark.requirement("DVW-1")
@@ -901,6 +902,14 @@ def check_uuv_fidelity(before: Flight, after: Flight) -> None:
     assert (before.reading["altitude"][2:] < 0.95 * ranges.mean(axis=1)).all()
 
 
+def check_uuv_reference_frame(before: Flight, after: Flight) -> None:
+    """The velocity stays in the axes of the link. `/tf_static` has the frame."""
+    names = [sensor.spec.message_options.world_ned_frame for sensor in (before.sensor, after.sensor)]  # type: ignore[attr-defined]
+    assert names == ["", "world_ned"]
+    assert (before.sensor.frame, after.sensor.frame) == ("base", "base")
+    np.testing.assert_array_equal(after.reading["velocity"], before.reading["velocity"])
+
+
 def check_uuv_unsupported(before: Flight, after: Flight) -> None:
     assert before.sensor.spec == after.sensor.spec
     np.testing.assert_array_equal(after.reading["velocity"], before.reading["velocity"])
@@ -915,7 +924,7 @@ UUV_EFFECTS: dict[str, tuple[str, Callable[[Flight, Flight], None]]] = {
     "noise_amplitude": ("0.02", check_uuv_amplitude),
     "enable_gazebo_messages": ("true", check_uuv_unsupported),
     "enable_local_ned_frame": ("true", check_uuv_ned),
-    "static_reference_frame": ("world_ned", check_uuv_unsupported),
+    "static_reference_frame": ("world_ned", check_uuv_reference_frame),
     "reference_link_name": ("base", check_uuv_unsupported),
     "is_on": ("false", check_uuv_off),
     "navsense:fidelity": ("classic", check_uuv_fidelity),
@@ -1004,7 +1013,8 @@ def test_list_of_uuv_simulator_elements_is_complete() -> None:
     known = schema.UUV_DVL_PLUGIN
     beams = {f"{name}_{i}" for name in ("beam_link_name", "beam_topic") for i in range(4)}
     # test_namespace.py tests <robotNamespace>. Switches are those of any sensor, see test_switching.
-    others = {"robotNamespace", "navsense:switch"}
+    names = ("bottom_track", "strength", "long_term", "switch")
+    others = {"robotNamespace", *(f"navsense:{name}" for name in names)}
     assert UUV_EFFECTS.keys() | beams | others == known.children | known.unsupported.keys()
 
 

@@ -17,6 +17,7 @@ from navsense.core.typing import AnyArray, Times
 from navsense.messages import generic
 from navsense.messages.base import SeriesKind
 from navsense.messages.cdr import EncoderMaker, MessageEncoder, MessageRows
+from navsense.messages.markers import MARKERS_SUFFIX
 from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors import SENSORS
 from navsense.sensors.base import OpaqueSensor, Sensor
@@ -56,7 +57,12 @@ def list_companions(sensor: MountedSensor, series_kind: SeriesKind = "measured")
     """
     if isinstance(sensor.spec, OpaqueSensor):
         return {}
-    return get_messages(sensor.spec.type).list_companions(sensor, series_kind)
+    sensor_messages = get_messages(sensor.spec.type)
+    companions = sensor_messages.list_companions(sensor, series_kind)
+    make_markers = sensor_messages.make_marker_encoder
+    if make_markers is None or not sensor.visualize or series_kind != "measured":
+        return companions
+    return {**companions, MARKERS_SUFFIX: lambda marked, _: make_markers(marked)}
 
 
 def list_message_suffixes(sensor: MountedSensor, series_kind: SeriesKind = "measured") -> tuple[str, ...]:
@@ -88,6 +94,8 @@ def extract_arrays(
     For a sensor without a specification, `is_generic` is true for the message of `generic`. Raises `RecordingError` for
     a specification of another sensor type.
     """
+    if companion == MARKERS_SUFFIX:
+        return {}
     sensor_messages = get_messages(sensor.spec.type)
     if isinstance(sensor.spec, OpaqueSensor) and is_generic:
         arrays = generic.extract_arrays(sensor, rows, series_kind, companion)
@@ -99,6 +107,16 @@ def extract_arrays(
 def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
     """Return the frames in a sensor's messages that differ from its own, with their pose in it."""
     return {} if isinstance(sensor.spec, OpaqueSensor) else get_messages(sensor.spec.type).list_frames(sensor)
+
+
+def list_world_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
+    """Return the frames fixed in the world that the description of a sensor names, with their pose in the world."""
+    return {} if isinstance(sensor.spec, OpaqueSensor) else get_messages(sensor.spec.type).list_world_frames(sensor)
+
+
+def has_gazebo_classic(spec: Sensor) -> bool:
+    """Return True if Gazebo Classic has a message for a sensor."""
+    return bool(get_messages(spec.type).gazebo_classic_type) and not isinstance(spec, OpaqueSensor)
 
 
 def has_gz(spec: Sensor) -> bool:

@@ -24,6 +24,7 @@ from navsense.world import MountedSensor
 
 TYPE = "ros_gz_interfaces/msg/Altimeter"
 GZ_TYPE = "gz.msgs.Altimeter"
+GAZEBO_CLASSIC_TYPE = "gazebo.msgs.Altimeter"
 FIELD_NAMES = ("vertical_position", "vertical_velocity", "vertical_reference")
 
 
@@ -83,4 +84,11 @@ def extract_arrays(
     return {name: rows[name] for name in FIELD_NAMES if (series_kind, name) != ("bias", FIELD_NAMES[2])}
 
 
-MESSAGES = SensorMessages(make_encoder, extract_arrays, GZ_TYPE, encode_gz_messages)
+MESSAGES = SensorMessages(
+    make_encoder,
+    extract_arrays,
+    GZ_TYPE,
+    encode_gz_messages,
+    GAZEBO_CLASSIC_TYPE,
+    encode_gazebo_classic_messages,
+)

@@ -6,6 +6,7 @@
 | `own`, `gz` in Gazebo messages | `gz.msgs.DVLVelocityTracking` | |
 | `uuv` | `uuv_sensor_ros_plugins_msgs/msg/DVL` | `_twist`, `/state` |
 | `dsros` | `ds_sensor_msgs/msg/Dvl` | the ranges, `_cloud` |
+| all, with `visualize` | | `/markers`: the beams, see `markers` |
 | all | | `_ping`: all arrays as `navsense_msgs/msg/Dvl` with full precision |
 
 Messages of the dialects:
@@ -65,11 +66,13 @@ from navsense.messages.gz import (
     encode_packed,
     list_emitted_rows,
 )
+from navsense.messages.markers import INVALID, VALID, WATER, make_beam_encoder, select_lengths
 from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.base import OpaqueSensor
 from navsense.sensors.doppler import IDEAL_OUTPUTS, MIN_BEAMS, MessageDialect, Transducer
-from navsense.sensors.doppler.specification import BOTTOM_TRACK, IN_RANGE, NO_ECHO, NO_TRACK, WATER_TRACK
+from navsense.sensors.doppler.echoes import SOUND_SPEED
+from navsense.sensors.doppler.specification import BOTTOM_TRACK, IN_RANGE, NO_ECHO, NO_TRACK, TOO_LOW, WATER_TRACK
 from navsense.sensors.dvl import Dvl, TrackMode
 from navsense.world import MountedSensor
 
@@ -96,6 +99,9 @@ LOW_QUALITY, HIGH_QUALITY = 10.0, 250.0
 
 REFERENCE_SHIP = 2
 """Value of Gazebo's `DVLKinematicEstimate.ReferenceType`: axes fixed to the sensor (not PD0's level ship axes)."""
+
+WORLD_NED = (0.0, 1.0, 0.0, 0.0)
+"""Rotation of the UUV Simulator's `world_ned` in `world`: by pi about x (`publish_world_ned_frame.launch`)."""
 
 MESSAGE_BEAMS = 4
 """Number of beams in messages with arrays of a fixed length."""
@@ -360,6 +366,12 @@ def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
     for name, number, pose in zip(info.beam_frames, info.beam_ids, info.transducer_poses, strict=True):
         frames.setdefault(name or f"{get_frame_id(sensor)}/beam{number}", velocity_pose @ pose)
     return frames
+
+
+def list_world_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
+    """Return the frame with x of the world, -y and -z, if the description of the sensor names it."""
+    name = require_spec(sensor, Dvl).message_options.world_ned_frame
+    return {name: Pose(rotation=WORLD_NED)} if name else {}
 
 
 def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
@@ -633,6 +645,25 @@ def make_cloud_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> Messag
     return MessageEncoder(CLOUD_TYPE, build_layout(CLOUD_TYPE, strings, {"points": count * points}), fill)
 
 
+def make_marker_encoder(sensor: MountedSensor) -> MessageEncoder:
+    """Return the encoder of a line along each beam. Raises `RecordingError` for another sensor type."""
+    info = DvlMessageInfo(sensor, "measured")
+    spec, janus_cosines = info.spec, np.array(info.spec.beams.janus_cosines)
+
+    def compute_beams(count: int, arrays: Mapping[str, AnyArray]) -> tuple[FloatArray, IntArray]:
+        series = DvlSeries(info, arrays, count)
+        water = np.isfinite(series.get_beam_column("water_beam_velocity"))
+        layer = np.where(water, series.get_column("water_far")[:, None] / janus_cosines, math.nan)
+        minimum = np.where(series.get_beam_column("range_validity") == TOO_LOW, spec.minimum_range, math.nan)
+        states = np.where(water, WATER, INVALID)
+        states[np.isfinite(series.get_beam_column("beam_velocity"))] = VALID
+        return select_lengths((series.beam_range, layer, minimum), spec.maximum_range), states
+
+    transducers = np.array([pose.position for pose in info.transducer_poses])
+    longest_ping = 2.0 * spec.maximum_range / SOUND_SPEED + spec.processing_time if spec.models_travel_time else 0.0
+    return make_beam_encoder(sensor, transducers, info.beam_axes, compute_beams, longest_ping)
+
+
 class GzTrack(NamedTuple):
     """One track in Gazebo's messages: target, and lists of velocities, beams and covariances, indexed by row.
 
@@ -859,5 +890,7 @@ MESSAGES = SensorMessages(
     list_companions=list_companions,
     time_of_validity=time_of_validity,
     list_frames=list_frames,
+    list_world_frames=list_world_frames,
+    make_marker_encoder=make_marker_encoder,
     series_arrays=SERIES_ARRAYS,
 )

@@ -2,8 +2,10 @@
 
 In `gz.msgs` (proto3) fields that are zero are omitted; in `gazebo.msgs` (proto2, required) every field is written.
 
-`encode_descriptor_set` returns a `google.protobuf.FileDescriptorSet` with one file, `gz.msgs`: the `protobuf` schema of
-MCAP. It lacks fields of gz-msgs that navsense never writes. Sources: the files of gz-msgs (`imu.proto`,
+`encode_descriptor_set` returns a `google.protobuf.FileDescriptorSet` with one file, `gz.msgs` or `gazebo.msgs`: the
+`protobuf` schema of MCAP. `gz.msgs` lacks fields of gz-msgs that navsense never writes. `gazebo.msgs` has the messages
+of Gazebo's design documents for the magnetometer and the altimeter. Gazebo 11 has the same altimeter. Its magnetometer
+has no `entity_name`, and `field_tesla` has the number 2. Sources: the files of gz-msgs (`imu.proto`,
 `magnetometer.proto`, `altimeter.proto`, `fluid_pressure.proto`, `navsat.proto`, `laserscan.proto`,
 `camera_info.proto`, `header.proto`), and for the DVL those of gz-sensors, whose numbers in `DVLTrackingTarget` differ
 and apply.
@@ -105,7 +107,19 @@ def list_emitted_rows(reading: Reading) -> list[int]:
     return [int(row) for row in np.flatnonzero(reading.emitted)]
 
 
-PACKAGE = "gz.msgs"
+PACKAGE, CLASSIC_PACKAGE = "gz.msgs", "gazebo.msgs"
+"""Packages of Gazebo and of Gazebo Classic."""
+
+CLASSIC_MESSAGES: Mapping[str, str] = {
+    "Time": "required int32 sec = 1\nrequired int32 nsec = 2",
+    "Vector3d": "required double x = 1\nrequired double y = 2\nrequired double z = 3",
+    "Magnetometer": "required Time time = 1\nrequired string entity_name = 2\nrequired Vector3d field_tesla = 3",
+    "Altimeter": (
+        "required Time time = 1\nrequired double vertical_position = 2\nrequired double vertical_velocity = 3\n"
+        "required double vertical_reference = 4"
+    ),
+}
+"""Message of Gazebo Classic -> one `label type name = number` per line, as `MESSAGES`."""
 
 MESSAGES: Mapping[str, str] = {
     "Time": "int64 sec = 1\nint32 nsec = 2",
@@ -182,8 +196,8 @@ FIELD_TYPES: Mapping[str, int] = {
 MESSAGE, ENUM = 11, 14
 """`FieldDescriptorProto.Type` of messages and enumerations."""
 
-OPTIONAL, REPEATED = 1, 3
-"""`FieldDescriptorProto.Label`."""
+LABELS: Mapping[str, int] = {"optional": 1, "required": 2, "repeated": 3}
+"""Label of a field -> `FieldDescriptorProto.Label`."""
 
 
 def _encode_name(name: str) -> bytes:
@@ -191,14 +205,15 @@ def _encode_name(name: str) -> bytes:
     return encode_nested(1, name.rpartition(".")[2].encode())
 
 
-def _encode_field(line: str) -> bytes:
+def _encode_field(line: str, package: str) -> bytes:
     """Return `FieldDescriptorProto` of a line of `MESSAGES`."""
     left, _, number = line.partition(" = ")
-    *label, kind, name = left.split()
-    out = _encode_name(name) + encode_int(3, int(number)) + encode_int(4, REPEATED if label else OPTIONAL)
+    *labels, kind, name = left.split()
+    (label,) = labels or ["optional"]
+    out = _encode_name(name) + encode_int(3, int(number)) + encode_int(4, LABELS[label])
     if kind in FIELD_TYPES:
         return out + encode_int(5, FIELD_TYPES[kind])
-    return out + encode_int(5, ENUM if kind in ENUMS else MESSAGE) + encode_nested(6, f".{PACKAGE}.{kind}".encode())
+    return out + encode_int(5, ENUM if kind in ENUMS else MESSAGE) + encode_nested(6, f".{package}.{kind}".encode())
 
 
 def _encode_enum(name: str) -> bytes:
@@ -209,16 +224,25 @@ def _encode_enum(name: str) -> bytes:
     )
 
 
-def _encode_message(name: str) -> bytes:
+def _encode_message(name: str, package: str) -> bytes:
     """Return `DescriptorProto` of a message with its nested messages and enumerations."""
-    out = _encode_name(name) + b"".join(encode_nested(2, _encode_field(line)) for line in MESSAGES[name].splitlines())
-    out += b"".join(encode_nested(3, _encode_message(inner)) for inner in MESSAGES if inner.rpartition(".")[0] == name)
+    messages = PACKAGE_MESSAGES[package]
+    fields = (encode_nested(2, _encode_field(line, package)) for line in messages[name].splitlines())
+    inner_messages = (inner for inner in messages if inner.rpartition(".")[0] == name)
+    out = _encode_name(name) + b"".join(fields)
+    out += b"".join(encode_nested(3, _encode_message(inner, package)) for inner in inner_messages)
     return out + b"".join(encode_nested(4, _encode_enum(inner)) for inner in ENUMS if inner.rpartition(".")[0] == name)
 
 
+PACKAGE_MESSAGES: Mapping[str, Mapping[str, str]] = {PACKAGE: MESSAGES, CLASSIC_PACKAGE: CLASSIC_MESSAGES}
+"""Package -> its messages."""
+
+
 @cache
-def encode_descriptor_set() -> bytes:
-    """Return the `FileDescriptorSet` of all messages."""
-    file = encode_nested(1, b"gz/msgs/navsense.proto") + encode_nested(2, PACKAGE.encode())
-    file += b"".join(encode_nested(4, _encode_message(name)) for name in MESSAGES if "." not in name)
-    return encode_nested(1, file + encode_nested(12, b"proto3"))
+def encode_descriptor_set(package: str = PACKAGE) -> bytes:
+    """Return the `FileDescriptorSet` of all messages of a package."""
+    path, syntax = f"{package.replace('.', '/')}/navsense.proto", "proto3" if package == PACKAGE else "proto2"
+    file = encode_nested(1, path.encode()) + encode_nested(2, package.encode())
+    names = (name for name in PACKAGE_MESSAGES[package] if "." not in name)
+    file += b"".join(encode_nested(4, _encode_message(name, package)) for name in names)
+    return encode_nested(1, file + encode_nested(12, syntax.encode()))

@@ -28,6 +28,7 @@ from navsense.world import MountedSensor
 
 TYPE = "sensor_msgs/msg/MagneticField"
 GZ_TYPE = "gz.msgs.Magnetometer"
+GAZEBO_CLASSIC_TYPE = "gazebo.msgs.Magnetometer"
 
 
 def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
@@ -81,4 +82,11 @@ def extract_arrays(
     return {"field": rows["magnetic_field"]}
 
 
-MESSAGES = SensorMessages(make_encoder, extract_arrays, GZ_TYPE, encode_gz_messages)
+MESSAGES = SensorMessages(
+    make_encoder,
+    extract_arrays,
+    GZ_TYPE,
+    encode_gz_messages,
+    GAZEBO_CLASSIC_TYPE,
+    encode_gazebo_classic_messages,
+)

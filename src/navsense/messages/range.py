@@ -34,6 +34,7 @@ from navsense.messages.gz import (
     encode_packed,
     list_emitted_rows,
 )
+from navsense.messages.markers import INVALID, VALID, make_beam_encoder, select_lengths
 from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.range import OUT_OF_RANGE, Fan, Range
 from navsense.world import MountedSensor
@@ -124,4 +125,20 @@ def extract_arrays(
     return {"range": np.where(side == 0.0, distance, math.nan), OUT_OF_RANGE: side}
 
 
-MESSAGES = SensorMessages(make_encoder, extract_arrays, GZ_TYPE, encode_gz_messages)
+def make_marker_encoder(sensor: MountedSensor) -> MessageEncoder:
+    """Return the encoder of a line along the beam. Raises `RecordingError` for another sensor type."""
+    spec = require_spec(sensor, Range)
+    direction = np.array([(1.0, 0.0, 0.0) if isinstance(spec.beam, Fan) else spec.beam.axis])
+
+    def compute_beams(count: int, arrays: Mapping[str, AnyArray]) -> tuple[FloatArray, IntArray]:
+        distance = np.asarray(arrays["range"], dtype=np.float64).reshape(count, 1)
+        is_low = np.asarray(arrays.get(OUT_OF_RANGE, np.zeros(count))).reshape(count, 1) == -1.0
+        minimum = np.where(is_low, spec.minimum_range, math.nan)
+        return select_lengths((distance, minimum), spec.maximum_range), np.where(np.isfinite(distance), VALID, INVALID)
+
+    return make_beam_encoder(sensor, np.zeros((1, 3)), direction / np.linalg.norm(direction), compute_beams)
+
+
+MESSAGES = SensorMessages(
+    make_encoder, extract_arrays, GZ_TYPE, encode_gz_messages, make_marker_encoder=make_marker_encoder
+)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -79,12 +80,15 @@ class MessageShape:
 class MessageConverter:
     """Converts one message to the other serialisation; `is_ros1` is true for a source in ROS 1.
 
+    `ros2_only` has the type and name of the fields that are left out in ROS 1.
+
     Offsets count from the end of the encapsulation. Raises `ValueError` for a message that does not match its type.
     """
 
     message: bytes
     definitions: Definitions
     is_ros1: bool
+    ros2_only: frozenset[tuple[str, str]] = frozenset()
     offset: int = 0
     data: bytearray = field(default_factory=bytearray)
     spans: list[ByteSpan] = field(default_factory=list)
@@ -158,24 +162,37 @@ class MessageConverter:
             self._convert_sequence(outermost=prefix.count(".") == 1)
         parts = self.definitions[kind]
         for part in parts:
-            path = prefix + part.name
-            if part.length is None:
-                self.convert_value(path, part.type)
-                continue
-            length = part.length
-            if length < 0:
-                length = self.lengths[path] = self.read_length()
-                self.data += struct.pack("<I", length)
-            if part.type in PRIMITIVES:
-                if length:
-                    self.convert_numbers(part.type, length)
+            if (kind, part.name) in self.ros2_only and not self.is_ros1:
+                self._skip_field(prefix + part.name, part)
             else:
-                if length > len(self.message):
-                    raise ValueError("a message ends too early")
-                for i in range(length):
-                    self.convert_value(f"{path}.{i}", part.type)
+                self._convert_field(prefix + part.name, part)
         if not parts:
             self._convert_empty()
+
+    def _convert_field(self, path: str, part: MessageField) -> None:
+        """Convert a field: a value, or an array of values."""
+        if part.length is None:
+            self.convert_value(path, part.type)
+            return
+        length = part.length
+        if length < 0:
+            length = self.lengths[path] = self.read_length()
+            self.data += struct.pack("<I", length)
+        if part.type in PRIMITIVES:
+            if length:
+                self.convert_numbers(part.type, length)
+        else:
+            if length > len(self.message):
+                raise ValueError("a message ends too early")
+            for i in range(length):
+                self.convert_value(f"{path}.{i}", part.type)
+
+    def _skip_field(self, path: str, part: MessageField) -> None:
+        """Read a field without writing it."""
+        size, spans = len(self.data), list(self.spans)
+        self._convert_field(path, part)
+        del self.data[size:]
+        self.spans[:] = spans
 
     def _convert_sequence(self, *, outermost: bool) -> None:
         """Skip the sequence number of a ROS 1 header, or reserve its bytes."""
@@ -195,12 +212,19 @@ class MessageConverter:
             self.offset = min(self.offset + 1, len(self.message))
 
 
-def build_shape(message: bytes, type_name: str, definitions: Definitions, *, is_ros1: bool) -> MessageShape:
+def build_shape(
+    message: bytes,
+    type_name: str,
+    definitions: Definitions,
+    *,
+    is_ros1: bool,
+    ros2_only: frozenset[tuple[str, str]] = frozenset(),
+) -> MessageShape:
     """Return the shape of a message in ROS 1 or CDR. Raises `ValueError` if it does not match its type."""
     source_header, target_header = (0, len(ENCAPSULATION)) if is_ros1 else (len(ENCAPSULATION), 0)
     if not is_ros1 and message[:2] != ENCAPSULATION[:2]:
         raise ValueError("a message is not in little-endian CDR")
-    converter = MessageConverter(message[source_header:], definitions, is_ros1)
+    converter = MessageConverter(message[source_header:], definitions, is_ros1, ros2_only)
     converter.convert_message("", type_name)
     rest = len(converter.message) - converter.offset
     if not 0 <= rest <= (0 if is_ros1 else PADDING):
@@ -215,9 +239,16 @@ def build_shape(message: bytes, type_name: str, definitions: Definitions, *, is_
 class ShapeCache:
     """The shapes of the messages of one topic."""
 
-    def __init__(self, kind: str, definitions: Definitions, *, is_ros1: bool) -> None:
-        """Start empty. `is_ros1` is true for messages in ROS 1."""
-        self._kind, self._definitions, self._is_ros1 = kind, definitions, is_ros1
+    def __init__(
+        self,
+        kind: str,
+        definitions: Definitions,
+        *,
+        is_ros1: bool,
+        ros2_only: frozenset[tuple[str, str]] = frozenset(),
+    ) -> None:
+        """Start empty. `is_ros1` is true for messages in ROS 1; `ros2_only` has the fields that ROS 1 lacks."""
+        self._kind, self._definitions, self._is_ros1, self._ros2_only = kind, definitions, is_ros1, ros2_only
         self._known: dict[int, list[MessageShape]] = {}
 
     def group_by_shape(self, messages: Sequence[bytes]) -> list[tuple[MessageShape, IntArray, ByteArray]]:
@@ -239,7 +270,8 @@ class ShapeCache:
         known, tried = self._known.setdefault(size, []), 0
         while index.size:
             if tried == len(known):
-                known.append(build_shape(rows[0].tobytes(), self._kind, self._definitions, is_ros1=self._is_ros1))
+                build = partial(build_shape, is_ros1=self._is_ros1, ros2_only=self._ros2_only)
+                known.append(build(rows[0].tobytes(), self._kind, self._definitions))
                 del known[:-MAX_SHAPES]
                 tried = len(known) - 1
             matches = known[tried].matches(rows)

@@ -20,7 +20,14 @@ import numpy as np
 from navsense.core.typing import ByteArray
 from navsense.messages.cdr import MessageEncoder
 from navsense.messages.repack import MessageShape, build_shape
-from navsense.messages.schemas import ROS1_DEFINITIONS, SEPARATOR, format_schema, parse_fields, to_ros1_definitions
+from navsense.messages.schemas import (
+    ROS1_DEFINITIONS,
+    SEPARATOR,
+    format_schema,
+    list_ros2_only_fields,
+    parse_fields,
+    to_ros1_definitions,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,5 +71,6 @@ def make_ros1_packing(message: MessageEncoder) -> Ros1Packing:
     """Return the ROS 1 packing of a channel's messages."""
     definitions = split_definitions(message)
     parsed = {kind: parse_fields(definition) for kind, definition in definitions.items()}
-    shape = build_shape(message.layout.template, message.type, parsed, is_ros1=False)
+    ros2_only = list_ros2_only_fields(definitions)
+    shape = build_shape(message.layout.template, message.type, parsed, is_ros1=False, ros2_only=ros2_only)
     return Ros1Packing(format_definition(message.type, to_ros1_definitions(definitions)), shape)

@@ -1,6 +1,7 @@
 """The definitions of the ROS messages that navsense writes: constants, field types and names, in wire order.
 
-`DEFINITIONS` holds the definitions of ROS 2 Jazzy and later. `HUMBLE_CHANGES` holds the types that differ in Humble.
+`DEFINITIONS` holds the definitions of ROS 2 Jazzy and later. `HUMBLE_CHANGES` holds the types that differ in Humble,
+`ROS1_CHANGES` those that differ in ROS 1.
 `ROS1_DEFINITIONS` holds all types as in ROS 1, where a stamp is a `time` and a header has a sequence number.
 `format_schema` joins a type and its dependencies into the text in a recording: the `ros2msg` schema, or the definition
 of a connection in a ROS 1 bag. Constants are included because the MD5 sum of a ROS 1 type depends on them.
@@ -9,12 +10,36 @@ Sources: common_interfaces and ros_gz (ROS 2); uuv_simulator, ds_msgs of Woods H
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+_MARKER_SHAPES = (
+    "ARROW", "CUBE", "SPHERE", "CYLINDER", "LINE_STRIP", "LINE_LIST", "CUBE_LIST", "SPHERE_LIST", "POINTS",
+    "TEXT_VIEW_FACING", "MESH_RESOURCE", "TRIANGLE_LIST",
+)  # fmt: skip
+
+
+def _format_marker(kind: str, shapes: Sequence[str], *, is_ros1: bool = False) -> str:
+    """Return the definition of a marker, with constants of a type; ROS 1 has no textures and no mesh in a message."""
+    constants = [*(f"{name}={i}" for i, name in enumerate(shapes)), "ADD=0", "MODIFY=0", "DELETE=2", "DELETEALL=3"]
+    texture = (
+        "string texture_resource\nsensor_msgs/CompressedImage texture\n"
+        "visualization_msgs/UVCoordinate[] uv_coordinates\n"
+    )
+    return "".join(f"{kind} {constant}\n" for constant in constants) + (
+        "std_msgs/Header header\nstring ns\nint32 id\nint32 type\nint32 action\n"
+        "geometry_msgs/Pose pose\ngeometry_msgs/Vector3 scale\nstd_msgs/ColorRGBA color\n"
+        "builtin_interfaces/Duration lifetime\nbool frame_locked\n"
+        f"geometry_msgs/Point[] points\nstd_msgs/ColorRGBA[] colors\n{'' if is_ros1 else texture}"
+        f"string text\nstring mesh_resource\n{'' if is_ros1 else 'visualization_msgs/MeshFile mesh_file' + chr(10)}"
+        "bool mesh_use_embedded_materials"
+    )
+
+
 DEFINITIONS: Mapping[str, str] = {
     "builtin_interfaces/msg/Time": "int32 sec\nuint32 nanosec",
+    "builtin_interfaces/msg/Duration": "int32 sec\nuint32 nanosec",
     "std_msgs/msg/Header": "builtin_interfaces/Time stamp\nstring frame_id",
     "geometry_msgs/msg/Vector3": "float64 x\nfloat64 y\nfloat64 z",
     "geometry_msgs/msg/Point": "float64 x\nfloat64 y\nfloat64 z",
@@ -136,18 +161,26 @@ DEFINITIONS: Mapping[str, str] = {
         "geometry_msgs/Vector3[4] beam_unit_vec\nfloat64[4] range\nfloat32[4] range_covar\nfloat32[4] beam_quality\n"
         "float32[4] beam_velocity\nfloat32[4] beam_velocity_covar"
     ),
+    "std_msgs/msg/ColorRGBA": "float32 r\nfloat32 g\nfloat32 b\nfloat32 a",
+    "sensor_msgs/msg/CompressedImage": "std_msgs/Header header\nstring format\nuint8[] data",
+    "visualization_msgs/msg/UVCoordinate": "float32 u\nfloat32 v",
+    "visualization_msgs/msg/MeshFile": "string filename\nuint8[] data",
+    "visualization_msgs/msg/Marker": _format_marker("int32", (*_MARKER_SHAPES, "ARROW_STRIP")),
+    "visualization_msgs/msg/MarkerArray": "visualization_msgs/Marker[] markers",
 }
 """Full type name -> definition in ROS 2 Jazzy and later, one `type name` or `type NAME=value` per line."""
 
 RANGE_TYPE, NAVSAT_STATUS_TYPE = "sensor_msgs/msg/Range", "sensor_msgs/msg/NavSatStatus"
+MARKER_TYPE = "visualization_msgs/msg/Marker"
 
 HUMBLE_CHANGES: Mapping[str, str] = {
     RANGE_TYPE: DEFINITIONS[RANGE_TYPE].removesuffix("\nfloat32 variance"),
     NAVSAT_STATUS_TYPE: DEFINITIONS[NAVSAT_STATUS_TYPE]
     .replace("int8 STATUS_UNKNOWN=-2\n", "")
     .replace("uint16 SERVICE_UNKNOWN=0\n", ""),
+    MARKER_TYPE: _format_marker("int32", _MARKER_SHAPES),
 }
-"""Type that changed after Humble -> its definition in ROS 2 Humble and ROS 1. New fields are at the end of a type."""
+"""Type that changed after Humble -> its definition in ROS 2 Humble. New fields are at the end of a type."""
 
 DISTRIBUTIONS: Mapping[str, Mapping[str, str]] = {"jazzy": DEFINITIONS, "humble": {**DEFINITIONS, **HUMBLE_CHANGES}}
 """Distribution of ROS 2 -> its definitions. "jazzy" includes later distributions."""
@@ -155,8 +188,18 @@ DISTRIBUTIONS: Mapping[str, Mapping[str, str]] = {"jazzy": DEFINITIONS, "humble"
 DEFAULT_DISTRIBUTION, HUMBLE = DISTRIBUTIONS
 """The default distribution of definitions, and the alternative."""
 
-TIME_TYPE = "builtin_interfaces/Time"
-"""The type of stamps; in ROS 1 it is the primitive `time`."""
+ROS1_CHANGES: Mapping[str, str] = {**HUMBLE_CHANGES, MARKER_TYPE: _format_marker("uint8", _MARKER_SHAPES, is_ros1=True)}
+"""Type that changed after ROS 1 -> its definition there, with the names of ROS 2 for times."""
+
+ROS2_TYPES = {
+    "sensor_msgs/msg/CompressedImage",
+    "visualization_msgs/msg/MeshFile",
+    "visualization_msgs/msg/UVCoordinate",
+}
+"""Types of fields that ROS 1 lacks."""
+
+TIME_TYPES = {"builtin_interfaces/Time": "time", "builtin_interfaces/Duration": "duration"}
+"""Type of stamps and durations -> the primitive of ROS 1."""
 
 HEADER_TYPE = "std_msgs/msg/Header"
 """The type with a sequence number in ROS 1."""
@@ -169,11 +212,14 @@ ROS1_FIELD_NAMES: Mapping[str, Mapping[str, str]] = {
 
 def to_ros1_definitions(definitions: Mapping[str, str]) -> dict[str, str]:
     """Return ROS 2 definitions as they are in ROS 1, by the same names."""
-    ros1 = {
-        kind: body.replace(TIME_TYPE, "time")
-        for kind, body in definitions.items()
-        if kind != TIME_TYPE.replace("/", "/msg/")
-    }
+    ros1 = {}
+    for kind, text in definitions.items():
+        if kind in ROS2_TYPES or kind.replace("/msg/", "/") in TIME_TYPES:
+            continue
+        is_known = any(text == known[kind] for known in DISTRIBUTIONS.values() if kind in known)
+        ros1[kind] = ROS1_CHANGES[kind] if is_known and kind in ROS1_CHANGES else text
+        for ros2_type, primitive in TIME_TYPES.items():
+            ros1[kind] = ros1[kind].replace(ros2_type, primitive)
     if HEADER_TYPE in ros1:
         ros1[HEADER_TYPE] = f"uint32 seq\n{ros1[HEADER_TYPE]}"
     for kind, names in ROS1_FIELD_NAMES.items():
@@ -181,6 +227,18 @@ def to_ros1_definitions(definitions: Mapping[str, str]) -> dict[str, str]:
             fields = (line.rpartition(" ") for line in ros1[kind].splitlines())
             ros1[kind] = "\n".join(f"{left} {names.get(name, name)}" for left, _, name in fields)
     return ros1
+
+
+def list_ros2_only_fields(definitions: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    """Return the type and name of each field that definitions have and those of ROS 1 lack."""
+    ros1 = to_ros1_definitions(definitions)
+    names = {kind: {entry.name for entry in parse_fields(ros1[kind])} for kind in ros1.keys() & ROS1_CHANGES.keys()}
+    return frozenset(
+        (kind, entry.name)
+        for kind, kept in names.items()
+        for entry in parse_fields(definitions[kind])
+        if entry.name not in kept
+    )
 
 
 ROS1_DEFINITIONS: Mapping[str, str] = to_ros1_definitions(DISTRIBUTIONS[HUMBLE])

@@ -49,6 +49,7 @@ def __dir__() -> list[str]:
 FORMATS = (
     message_formats.MCAP,
     message_formats.GAZEBO,
+    message_formats.GAZEBO_CLASSIC,
     npz.FORMAT,
     parquet.FORMAT,
     message_formats.ROS1_BAG,

@@ -1,4 +1,7 @@
-"""Writer of MCAP files with Gazebo messages (`.gz.mcap`): readings in protobuf, with the definitions in the file.
+"""Writers of MCAP files with Gazebo messages: readings in protobuf, with the definitions in the file.
+
+    .gz.mcap       gz.msgs of Gazebo
+    .gazebo.mcap   gazebo.msgs of Gazebo Classic: magnetometers and altimeters
 
 They have a file of their own because rosbag2 rejects files with two encodings ("All topics must have the same
 serialization format"). Topics and times are those of the ROS 2 recording. Ground truth, transforms and sensors without
@@ -7,13 +10,15 @@ a Gazebo message are left out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from navsense import messages
 from navsense.core.readings import Reading, TimeSlice, to_nanoseconds
-from navsense.messages.gz import encode_descriptor_set
+from navsense.messages.gz import CLASSIC_PACKAGE, PACKAGE, encode_descriptor_set
 from navsense.recordings.base import add_path_to_errors, check_recorded_run
 from navsense.recordings.info import RecordedRun
 from navsense.recordings.mcap.writer import (
@@ -24,18 +29,55 @@ from navsense.recordings.mcap.writer import (
     make_mcap_metadata,
 )
 from navsense.recordings.topic_names import TopicNames
+from navsense.sensors.base import Sensor
+from navsense.world import MountedSensor
 
 ENCODING = "protobuf"
 """Encoding of the messages and of their schemas in MCAP."""
 
 
+@dataclass(frozen=True)
+class GazeboPackage:
+    """A package of Gazebo messages.
+
+    has_message: true for a sensor that has a message in the package.
+    get_type: returns the full name of the message of a sensor type.
+    encode: returns the messages of the published samples, numbered from the last argument.
+    """
+
+    name: str
+    has_message: Callable[[Sensor], bool]
+    get_type: Callable[[str], str]
+    encode: Callable[[MountedSensor, Reading, int], list[bytes]]
+
+    def list_sensors(self, recorded_run: RecordedRun) -> list[MountedSensor]:
+        """Return the sensors that have a message."""
+        return [sensor for sensor in recorded_run.world.sensors if self.has_message(sensor.spec)]
+
+
+GZ = GazeboPackage(
+    PACKAGE,
+    messages.has_gz,
+    lambda kind: messages.get_messages(kind).gz_type,
+    lambda sensor, reading, first: messages.get_messages(reading.type).encode_gz_messages(sensor, reading, first),
+)
+
+GAZEBO_CLASSIC = GazeboPackage(
+    CLASSIC_PACKAGE,
+    messages.has_gazebo_classic,
+    lambda kind: messages.get_messages(kind).gazebo_classic_type,
+    lambda sensor, reading, _: messages.get_messages(reading.type).encode_gazebo_classic_messages(sensor, reading),
+)
+
+
 class GazeboWriter(McapWriterBase):
     """Writes time slices to one MCAP file of Gazebo messages."""
 
-    def __init__(self, path: Path, recorded_run: RecordedRun) -> None:
+    def __init__(self, path: Path, recorded_run: RecordedRun, package: GazeboPackage = GZ) -> None:
         """Open the file and write its metadata and all definitions. Raises `RecordingError` if that fails."""
         check_recorded_run(path, recorded_run)
-        self._sensors = {s.name: s for s in recorded_run.world.sensors if messages.has_gz(s.spec)}
+        self._package = package
+        self._sensors = {sensor.name: sensor for sensor in package.list_sensors(recorded_run)}
         self._channel_ids: dict[str, int] = {}
         self._counts = dict.fromkeys(self._sensors, 0)
         self._mcap = McapFileWriter(path, profile="")
@@ -51,9 +93,8 @@ class GazeboWriter(McapWriterBase):
     def _add_channels(self, topics: TopicNames) -> None:
         """Add the schemas and channels of all sensors."""
         for name, sensor in self._sensors.items():
-            schema_id = self._mcap.add_schema(
-                messages.get_messages(sensor.spec.type).gz_type, encode_descriptor_set(), ENCODING
-            )
+            schema = encode_descriptor_set(self._package.name)
+            schema_id = self._mcap.add_schema(self._package.get_type(sensor.spec.type), schema, ENCODING)
             topic = topics.get_sensor_topic(name, "measured")
             self._channel_ids[name] = self._mcap.add_channel(schema_id, topic, {}, ENCODING)
 
@@ -71,7 +112,7 @@ class GazeboWriter(McapWriterBase):
         if name not in self._sensors:
             return []
         first = self._counts[name]
-        encoded = messages.get_messages(reading.type).encode_gz_messages(self._sensors[name], reading, first)
+        encoded = self._package.encode(self._sensors[name], reading, first)
         indices = np.flatnonzero(reading.emitted)
         indices = indices.repeat(len(encoded) // max(indices.size, 1))
         validity = messages.time_of_validity(reading)

@@ -2,7 +2,7 @@
 
 | format | recovered content |
 |---|---|
-| `.mcap`, `.gz.mcap` | all complete chunks |
+| `.mcap`, `.gz.mcap`, `.gazebo.mcap` | all complete chunks |
 | `.bag` | all complete chunks |
 | `.db3` | all committed transactions |
 | `.npz`, `.csv`, `.euroc` | all rows that are complete in every array of a sensor |

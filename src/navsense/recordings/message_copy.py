@@ -83,14 +83,14 @@ class Transcoder:
     def _repack(self, channel: Channel, messages: list[bytes]) -> list[bytes]:
         """Return messages of one topic in this encoding."""
         if channel not in self._shapes:
+            parsed, is_ros1 = channel.parse_type(), channel.encoding == ROS1
             self._shapes[channel] = ShapeCache(
-                channel.type, channel.parse_type().definitions, is_ros1=channel.encoding == ROS1
+                channel.type, parsed.definitions, is_ros1=is_ros1, ros2_only=parsed.ros2_only
             )
         first = self._counts.get(channel, 0)
         self._counts[channel] = first + len(messages)
-        later = channel.parse_type().ros2_only_bytes if self._encoding == ROS1 else 0
         try:
-            return [raw[: len(raw) - later] for raw in self._shapes[channel].convert(messages, first)]
+            return self._shapes[channel].convert(messages, first)
         except ValueError as error:
             raise RecordingError(f"topic {channel.topic} of {channel.type}: {error}") from error
 

@@ -1,4 +1,4 @@
-"""The formats that hold messages: MCAP of ROS 2 and of Gazebo, and the bags of ROS 1 and ROS 2."""
+"""The formats that hold messages: MCAP of ROS 2, Gazebo and Gazebo Classic, and the bags of ROS 1 and ROS 2."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from navsense.core.readings import Reading
 from navsense.messages import generic
 from navsense.messages.base import AGE
 from navsense.messages.cdr import encode
-from navsense.recordings import metadata
+from navsense.recordings import gazebo, metadata
 from navsense.recordings.channels import ROS1, MessageReader
 from navsense.recordings.dataset import Dataset, collect
 from navsense.recordings.format import Capability, Format, Recovery, list_missing_groups
@@ -118,11 +118,18 @@ GAZEBO = replace(
     open_writer=GazeboWriter,
     open_messages=open_mcap,
     recovery=MCAP.recovery,
-    list_sensors=lambda recorded_run, _: [
-        sensor.name for sensor in recorded_run.world.sensors if messages.has_gz(sensor.spec)
-    ],
+    list_sensors=lambda recorded_run, _: [sensor.name for sensor in gazebo.GZ.list_sensors(recorded_run)],
     list_lost=None,
     unread_content="messages of Gazebo",
+)
+
+GAZEBO_CLASSIC = replace(
+    GAZEBO,
+    name="Gazebo Classic mcap",
+    suffixes=(".gazebo.mcap",),
+    open_writer=partial(GazeboWriter, package=gazebo.GAZEBO_CLASSIC),
+    list_sensors=lambda recorded_run, _: [sensor.name for sensor in gazebo.GAZEBO_CLASSIC.list_sensors(recorded_run)],
+    unread_content="messages of Gazebo Classic",
 )
 
 ROS1_BAG = replace(

@@ -38,6 +38,7 @@ from navsense.core.text import format_count
 from navsense.core.typing import AnyArray, BoolArray, IntArray, Times
 from navsense.messages import world_messages
 from navsense.messages.base import NANOSECONDS_PER_SECOND, SeriesKind
+from navsense.messages.markers import MARKERS_SUFFIX
 from navsense.recordings import static_transforms
 from navsense.recordings.base import require_format
 from navsense.recordings.channels import Channel, MessageReader
@@ -395,6 +396,7 @@ class ReadingAssembler:
         selected = select_channels(reader.channels)
         self._channels = {name: selected[topic] for topic, name in normalize_topics(selected).items()}
         self._buffers: dict[str, TopicBuffer] = {}
+        self._marker_topics: set[str] = set()
         sensors = map(self._make_sensor_assembler, self.world.sensors)
         self._sensors = [assembler for assembler in sensors if assembler is not None]
         links = (self._make_link_assembler(link.name) for model in self.world.models for link in model.links)
@@ -411,7 +413,7 @@ class ReadingAssembler:
             world_messages.CURRENT_LAYERS_TYPE,
             lambda rows: {"velocity": world_messages.extract_current_layers(rows, depth_count)},
         )
-        known = IGNORED_TOPICS | {self._topics.get_common_topic(name) for name in ROS_TOPICS}
+        known = IGNORED_TOPICS | self._marker_topics | {self._topics.get_common_topic(name) for name in ROS_TOPICS}
         unread = (channel for channel in reader.channels if channel.topic not in known and not self._is_read(channel))
         self.topic_notes = list(dict.fromkeys(map(_format_unread, unread)))
 
@@ -439,6 +441,9 @@ class ReadingAssembler:
         for series_kind in SERIES_KINDS:
             for companion in self._topics.list_companions(sensor.name, series_kind):
                 topic = self._topics.get_sensor_topic(sensor.name, series_kind, companion)
+                if companion == MARKERS_SUFFIX:
+                    self._marker_topics.add(topic)
+                    continue
                 channel = self._channels.get(topic)
                 is_generic = channel is not None and channel.type.startswith(GENERIC_TYPE_PREFIX)
                 extract = partial(

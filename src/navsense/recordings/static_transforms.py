@@ -9,7 +9,7 @@ from navsense.core.names import WORLD_FRAME
 from navsense.core.pose import IDENTITY, Pose
 from navsense.core.readings import Truth
 from navsense.core.typing import Times
-from navsense.messages import list_frames
+from navsense.messages import list_frames, list_world_frames
 from navsense.motion.base import MotionBlock
 from navsense.motion.derived import attach
 from navsense.world import Model, World
@@ -35,7 +35,7 @@ def list_static_transforms(world: World) -> list[StaticTransform]:
     A link that a joint moves has none.
 
     A sensor has a frame with its full name, the frame of its messages if that is another one, and the other frames in
-    its messages.
+    its messages. Frames fixed in the world come last.
     """
     transforms: list[StaticTransform] = []
     for model in world.models:
@@ -58,6 +58,11 @@ def list_static_transforms(world: World) -> list[StaticTransform]:
         if name not in known:
             transforms.append(StaticTransform(sensor.link, name, sensor.pose @ poses.get(name, IDENTITY)))
             known.add(name)
+    for sensor in world.sensors:
+        for name, pose in list_world_frames(sensor).items():
+            if name not in known:
+                transforms.append(StaticTransform(WORLD_FRAME, name, pose))
+                known.add(name)
     return transforms
 
 

@@ -183,6 +183,7 @@ def _sensor_to_json(sensor: MountedSensor, topics: TopicNames) -> dict[str, Any]
         "latency": None if latency is None else _to_json_or_none(latency) or UNSPECIFIED,
         "is_on": sensor.is_on,
         "switches": to_json(sensor.switches),
+        **({"visualize": True} if sensor.visualize else {}),
         "type": spec.type,
         "outputs": [to_json(output) for output in spec.outputs],
         "noise": noise_to_json(sensor),
@@ -250,6 +251,7 @@ class WorldParser:
             self.parse_value(f"faults of {name}", data["faults"], Faults) or Faults(recorded=FAULT in data["topics"]),
             is_on=bool(data["is_on"]),
             switches=self._parse_switches(name, data.get("switches", [])),
+            visualize=bool(data.get("visualize", False)),
         )
 
     def parse_model(self, data: Mapping[str, Any]) -> Model:

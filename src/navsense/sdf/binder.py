@@ -44,6 +44,7 @@ class ElementBinding(Generic[Spec]):
     container: only fields with this `FileField.container` belong to the element.
     attributes: True if all fields are attributes.
     check_limits: False if only the specification checks the limits of the fields.
+    omitted: fields that do not belong to the element.
     parsers: parsers of fields that are not a number, flag, choice or tuple of numbers; `read` accepts further ones.
     other_children: children that are not fields.
     other_attributes: attributes that are not fields.
@@ -58,6 +59,7 @@ class ElementBinding(Generic[Spec]):
         container: str = "",
         attributes: bool = False,
         check_limits: bool = True,
+        omitted: Iterable[str] = (),
         parsers: Mapping[str, ChildParser] = _NO_PARSERS,
         other_children: Iterable[str] = (),
         other_attributes: Iterable[str] = (),
@@ -67,7 +69,11 @@ class ElementBinding(Generic[Spec]):
         strict: bool | None = True,
     ) -> None:
         """Derive the schema and the parsers from the fields."""
-        file_fields = {name: entry for name, entry in get_file_fields(spec).items() if entry.container == container}
+        file_fields = {
+            name: entry
+            for name, entry in get_file_fields(spec).items()
+            if entry.container == container and name not in omitted
+        }
         if attributes:
             file_fields = {name: replace(entry, is_attribute=True) for name, entry in file_fields.items()}
         if not check_limits:

@@ -30,7 +30,6 @@ from navsense.sdf.parse.type_element import TypeElementParser, make_type_element
 from navsense.sdf.parse.world import parse_classic, parse_environment, parse_max_step_size, report_atmosphere
 from navsense.sdf.plugins.namespace import parse_namespace
 from navsense.sdf.plugins.place import parse_place
-from navsense.sdf.schema import SDF
 from navsense.sdf.search_path import SearchFolders, SearchPath, build_search_path
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element

@@ -14,7 +14,7 @@ from navsense.sdf.context import PLUGIN_NOT_RUN, ElementSchema, make_schema, spl
 from navsense.sdf.xml_reader import PREFIX
 from navsense.sensors import SENSORS
 
-_VISUAL_ONLY = "has only a visual effect"
+VISUAL_ONLY = "has only a visual effect"
 _NO_DYNAMICS = "forces and contacts are not simulated; a model follows its motion"
 _NO_PHYSICS = "navsense has no physics engine; only max_step_size is read"
 _CUSTOM_SURFACE_ONLY = "has an effect with a custom surface only; navsense uses the earth's ellipsoid"
@@ -40,7 +40,7 @@ _CLOCK_TAGS = split_tags("clock navsense:clock")
 
 SDF = make_schema(
     repeatable="world model include",
-    unsupported={"actor": _VISUAL_ONLY, "light": _VISUAL_ONLY},
+    unsupported={"actor": VISUAL_ONLY, "light": VISUAL_ONLY},
     attributes="version",
     strict=False,
 )
@@ -85,7 +85,7 @@ WORLD = ElementSchema(
     repeatable=split_tags("physics model frame joint include navsense:dipole navsense:signal")
     | {MERGED_MODEL_TAG, SKIPPED_INCLUDE_TAG},
     unsupported={
-        **dict.fromkeys(("gui", "scene", "light", "actor", "road"), _VISUAL_ONLY),
+        **dict.fromkeys(("gui", "scene", "light", "actor", "road"), VISUAL_ONLY),
         "audio": _NO_SOUND,
         "wind": "wind is not simulated",
         "plugin": PLUGIN_NOT_RUN,
@@ -151,7 +151,7 @@ RANGE_PLUGIN_FILE = "libgazebo_ros_range.so"
 
 RANGE_PLUGIN_SCHEMA = ElementSchema(
     children=split_tags("robotNamespace topicName frameName gaussianNoise updateRate radiation fov alwaysOn"),
-    unsupported={"visualize": _VISUAL_ONLY},
+    unsupported={"visualize": "the plug-in ignores it; set it in the sensor"},
     attributes=_PLUGIN_ATTRIBUTES,
 )
 
@@ -215,7 +215,8 @@ UUV_DVL_PLUGIN = ElementSchema(
     children=split_tags(
         """
         robot_namespace robotNamespace link_name sensor_topic update_rate noise_sigma noise_amplitude
-        enable_local_ned_frame is_on navsense:fidelity
+        enable_local_ned_frame is_on static_reference_frame
+        navsense:fidelity navsense:bottom_track navsense:strength navsense:long_term
         beam_link_name_0 beam_link_name_1 beam_link_name_2 beam_link_name_3
         beam_topic_0 beam_topic_1 beam_topic_2 beam_topic_3
         """
@@ -223,7 +224,7 @@ UUV_DVL_PLUGIN = ElementSchema(
     repeatable=split_tags("navsense:switch"),
     unsupported={
         "enable_gazebo_messages": _FIXED_MESSAGES,
-        **dict.fromkeys(("static_reference_frame", "reference_link_name"), _GROUND_VELOCITY),
+        "reference_link_name": _GROUND_VELOCITY,
     },
     attributes=_PLUGIN_ATTRIBUTES,
 )
@@ -237,6 +238,7 @@ DSROS_DVL_PLUGIN = ElementSchema(
         gaussianNoiseBeamVel gaussianNoiseBeamWtrVel gaussianNoiseBeamRange minRange maxRange maxRangeDiff beamAngleDeg
         beamWidthDeg beamAzimuthDeg1 beamAzimuthDeg2 beamAzimuthDeg3 beamAzimuthDeg4 pos_z_down enableWaterTrack
         ocean_current_topic waterTrackBins currentProfileCoordMode navsense:layer navsense:cloud_points
+        navsense:bottom_track navsense:water_track navsense:strength navsense:long_term
         """
     ),
     unsupported={"stratified_ocean_current_topic": _NO_CURRENT_TOPIC, "collide_bitmask": "all bodies are hit"},
@@ -266,7 +268,7 @@ LINK = ElementSchema(
             split_tags("gravity enable_wind self_collide kinematic must_be_base_link velocity_decay inertial"),
             _NO_DYNAMICS,
         ),
-        **dict.fromkeys(("visual", "projector", "light", "particle_emitter"), _VISUAL_ONLY),
+        **dict.fromkeys(("visual", "projector", "light", "particle_emitter"), VISUAL_ONLY),
         **dict.fromkeys(("audio_sink", "audio_source"), _NO_SOUND),
         "battery": "batteries are not simulated",
         "frame": _OLD_FRAMES,
@@ -305,7 +307,7 @@ MESH = make_schema(
 SUBMESH = make_schema("name center", strict=False)
 HEIGHTMAP = make_schema(
     "uri size pos sampling",
-    unsupported={"texture": _VISUAL_ONLY, "blend": _VISUAL_ONLY, "use_terrain_paging": _VISUAL_ONLY},
+    unsupported={"texture": VISUAL_ONLY, "blend": VISUAL_ONLY, "use_terrain_paging": VISUAL_ONLY},
     strict=False,
 )
 
@@ -416,12 +418,11 @@ def make_sensor_schema(sensor_type: str) -> ElementSchema:
     file_fields = [entry for kind in SENSORS if kind.type == sensor_type for entry in get_file_fields(kind).values()]
     own_tags = [field.name for field in file_fields if field.name.startswith(PREFIX)]
     return ElementSchema(
-        children=split_tags("pose update_rate topic always_on")
+        children=split_tags("pose update_rate topic always_on visualize")
         | split_tags("navsense:fidelity navsense:latency navsense:faults navsense:part")
         | _CLOCK_TAGS.union((sensor_type, *aliases, *FRAME_ID_TAGS)),
         repeatable=split_tags("navsense:switch"),
         unsupported={
-            "visualize": _VISUAL_ONLY,
             "enable_metrics": "metrics of the simulator are not published",
             "plugin": PLUGIN_NOT_RUN,
             "frame": _OLD_FRAMES,

@@ -9,14 +9,12 @@ from functools import cache
 from typing import Any
 
 from navsense.core.errors import show
-from navsense.messages.cdr import SIZES
 from navsense.messages.repack import Definitions
 from navsense.messages.ros1 import format_definition, load_noetic_definitions
 from navsense.messages.schemas import (
-    DEFINITIONS,
     DISTRIBUTIONS,
     HEADER_TYPE,
-    HUMBLE_CHANGES,
+    ROS1_CHANGES,
     ROS1_FIELD_NAMES,
     MessageField,
     parse_fields,
@@ -33,7 +31,7 @@ DEFINITION_SEPARATOR = "=" * 80 + "\n"
 class TypeDefinition:
     """A message type: its definitions and hashes in ROS 1 and in ROS 2, and its fields.
 
-    ros2_only_bytes: size of the trailing fields that exist in ROS 2 only.
+    ros2_only: type and name of the fields that its ROS 1 definition lacks.
     """
 
     type: str
@@ -42,7 +40,7 @@ class TypeDefinition:
     md5: str
     rihs01: str
     definitions: Definitions
-    ros2_only_bytes: int = 0
+    ros2_only: frozenset[tuple[str, str]] = frozenset()
 
 
 @cache
@@ -54,8 +52,7 @@ def parse_definition(kind: str, text: str, language: str) -> TypeDefinition:
     types = _rename_fields(_parse_types(kind, text, language), to_ros1=False)
     if kind not in types:
         raise ValueError(f"{kind} is defined neither in the recording nor by ROS")
-    humble_types = _make_humble_types(types)
-    ros1_types = _rename_fields(humble_types, to_ros1=True)
+    ros1_types = _rename_fields(_make_ros1_types(types), to_ros1=True)
     ros1_store = _make_typestore({**ros1_types, **_make_header_type(types, with_seq=True)})
     ros2_store = _make_typestore({**types, **_make_header_type(types, with_seq=False)})
     try:
@@ -65,7 +62,12 @@ def parse_definition(kind: str, text: str, language: str) -> TypeDefinition:
             name: tuple(_make_field(*member) for member in members)
             for name, (_, members) in ros2_store.fielddefs.items()
         }
-        ros2_only_bytes = sum(SIZES[str(member[1][1][0])] for member in types[kind][1][len(humble_types[kind][1]) :])
+        ros2_only = frozenset(
+            (name, member[0])
+            for name in ROS1_CHANGES.keys() & types.keys()
+            for member in types[name][1]
+            if member not in ros1_types[name][1]
+        )
         return TypeDefinition(
             kind,
             _find_noetic_text(kind, md5) or ros1_text,
@@ -73,7 +75,7 @@ def parse_definition(kind: str, text: str, language: str) -> TypeDefinition:
             md5,
             ros2_store.hash_rihs01(kind),
             definitions,
-            ros2_only_bytes,
+            ros2_only,
         )
     except RecursionError as error:
         raise ValueError(f"the definition of {kind} cannot be used: a type in it contains itself") from error
@@ -93,13 +95,14 @@ def describe_error(error: Exception) -> str:
     return show(str(error)) or f"{words} in rosbags"
 
 
-def _make_humble_types(types: Mapping[str, Any]) -> dict[str, Any]:
+def _make_ros1_types(types: Mapping[str, Any]) -> dict[str, Any]:
     """Return types with their ROS 1 definitions: types that ROS 2 changed get the older ones."""
     from rosbags.typesys import get_types_from_msg
 
     changed = dict(types)
-    for kind, text in HUMBLE_CHANGES.items():
-        if kind in changed and changed[kind] == get_types_from_msg(DEFINITIONS[kind], kind)[kind]:
+    for kind, text in ROS1_CHANGES.items():
+        known = (get_types_from_msg(definitions[kind], kind)[kind] for definitions in DISTRIBUTIONS.values())
+        if kind in changed and changed[kind] in known:
             changed[kind] = get_types_from_msg(text, kind)[kind]
     return changed
 

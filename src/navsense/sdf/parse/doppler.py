@@ -78,6 +78,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from navsense.core.field_metadata import get_file_fields
 from navsense.core.pose import conjugate, from_rpy, multiply, normalize
 from navsense.core.typing import Quaternion
 from navsense.sdf.binder import ChildParser, ElementBinding
@@ -140,6 +141,10 @@ WATER_TRACK_BINDING = ElementBinding(TrackErrors, other_children=("layer",), oth
 LAYER_BINDING = ElementBinding(WaterMassLayer, attributes=True)
 ECHO_STRENGTH_BINDING = ElementBinding(EchoStrength, attributes=True)
 LONG_TERM_BINDING = ElementBinding(LongTermFilter, attributes=True)
+
+STRENGTH_TAG, LONG_TERM_TAG = "navsense:strength", "navsense:long_term"
+"""Elements of navsense in the DVL plug-ins of other programs. They are those of `<dvl>`, with the prefix."""
+
 DVL_BINDING = ElementBinding(
     Dvl,
     parsers={
@@ -195,6 +200,37 @@ def _parse_navsense_dvl(context: Context, element: Element, sensor_context: Sens
         "reference": partial(_parse_reference, sensor_context=sensor_context),
     }
     return DVL_BINDING.read(context, element, parsers, **fields)
+
+
+def make_plugin_track_binding(**plugin_tags: str) -> ElementBinding[TrackErrors]:
+    """Return the binding of a track in the plug-in of another program, without the fields that its elements set.
+
+    plugin_tags: element of the plug-in by field.
+    """
+    names = {get_file_fields(TrackErrors)[field].name or field: tag for field, tag in plugin_tags.items()}
+    forbidden = {name: f"is given by <{tag}> of the plug-in" for name, tag in names.items()}
+    return ElementBinding(TrackErrors, omitted=plugin_tags, forbidden=forbidden)
+
+
+def parse_plugin_track(
+    context: Context, plugin: Element, tag: str, binding: ElementBinding[TrackErrors], track: TrackErrors
+) -> TrackErrors:
+    """Return the errors of a track in the plug-in of another program: `track`, with those of a child of navsense."""
+    child = plugin.find(tag)
+    if child is None:
+        return track
+    return binding.read(context, child, noise=track.noise, reported_stddev=track.reported_stddev)
+
+
+def parse_plugin_extras(context: Context, plugin: Element) -> dict[str, Any]:
+    """Return the echo strength and the long-term filter in the plug-in of another program, by field."""
+    strength, long_term = plugin.find(STRENGTH_TAG), plugin.find(LONG_TERM_TAG)
+    fields: dict[str, Any] = {}
+    if strength is not None:
+        fields["echo_strength"] = ECHO_STRENGTH_BINDING.read(context, strength)
+    if long_term is not None:
+        fields["long_term"] = LONG_TERM_BINDING.read(context, long_term)
+    return fields
 
 
 def _parse_mode(element: Element | None, default: TrackMode, allowed: tuple[TrackMode, ...]) -> TrackMode:

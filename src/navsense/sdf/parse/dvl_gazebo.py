@@ -71,22 +71,17 @@ DEFAULT_APERTURE = math.radians(90.0)
 
 MODES = (TrackMode.NEVER, TrackMode.ALWAYS, TrackMode.BEST)
 
-_VISUAL_ONLY = "has only a visual effect"
-
 DVL = make_schema(
     """
     type arrangement tracking resolution minimum_range maximum_range reference_frame navsense:own_hull
-    navsense:propagation
-    """,
-    unsupported={"visualize": _VISUAL_ONLY},
+    navsense:propagation visualize
+    """
 )
 ARRANGEMENT = make_schema(repeatable="beam", attributes="degrees")
 BEAM = make_schema("aperture rotation tilt", attributes="id")
 TRACKING = make_schema("bottom_mode water_mass_mode")
-BOTTOM_MODE = make_schema("when noise", unsupported={"visualize": _VISUAL_ONLY})
-WATER_MASS_MODE = ElementSchema(
-    children=BOTTOM_MODE.children | {"water_velocity", "boundaries", "bins"}, unsupported=BOTTOM_MODE.unsupported
-)
+BOTTOM_MODE = make_schema("when noise visualize")
+WATER_MASS_MODE = ElementSchema(children=BOTTOM_MODE.children | {"water_velocity", "boundaries", "bins"})
 WATER_VELOCITY = make_schema("x y z")
 BOUNDARIES = make_schema("near far")
 FRAME = make_schema(attributes="rotation_format degrees")

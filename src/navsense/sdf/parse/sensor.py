@@ -19,7 +19,7 @@ from navsense.sdf.frames import FrameNode, Scope
 from navsense.sdf.names import check_unique, join_names, make_default_topic, normalize_topic, parse_name
 from navsense.sdf.parse import air_pressure, altimeter, camera, depth, doppler, imu, navsat
 from navsense.sdf.parse import range as range_sensor
-from navsense.sdf.parse.children import parse_child_number, parse_child_vector
+from navsense.sdf.parse.children import parse_child_flag, parse_child_number, parse_child_vector
 from navsense.sdf.parse.clock import ClockRegistry, parse_latency
 from navsense.sdf.parse.faults import parse_faults
 from navsense.sdf.parse.model import ParsedModel
@@ -44,6 +44,7 @@ from navsense.sdf.xml_reader import Element
 from navsense.sensors import SENSORS
 from navsense.sensors.base import Sensor
 from navsense.sensors.camera import Camera
+from navsense.sensors.dvl import Dvl
 from navsense.sensors.navsat import NavSat
 from navsense.sensors.range import Range
 from navsense.world import MountedSensor
@@ -269,7 +270,7 @@ class SensorParser:
             return [sensor]
         profiler_name = name + dsros_dvl.PROFILER_SUFFIX
         topic = self._claim_topic(plugin, plugin_sensor.topic + dsros_dvl.PROFILER_SUFFIX, profiler_name, "topicName")
-        return [sensor, replace(sensor, name=profiler_name, spec=plugin_sensor.profiler, topic=topic)]
+        return [sensor, replace(sensor, name=profiler_name, spec=plugin_sensor.profiler, topic=topic, visualize=False)]
 
     def _parse_simulated_sensor(
         self,
@@ -379,8 +380,20 @@ class SensorParser:
             where=element.where,
             is_on=parse_is_on(self.context, element),
             switches=parse_switches(self.context, element),
+            visualize=self._parse_visualize(element, spec),
             **fields,
         )
+
+    def _parse_visualize(self, element: Element, spec: Sensor) -> bool:
+        """Return True if a sensor or a part of its type element is visualized; for a sensor without beams a note."""
+        is_visualized = False
+        for parent in element.walk():
+            child = parent.find("visualize")
+            if child is not None and isinstance(spec, Range | Dvl):
+                is_visualized |= parse_child_flag(self.context, parent, "visualize", default=False)
+            elif child is not None:
+                self.context.add_note("unsupported", f"<{parent.tag}><visualize>", schema.VISUAL_ONLY, child.where)
+        return is_visualized
 
     def _make_sensor_context(
         self, parsed_model: ParsedModel, scope: Scope, element: Element, name: str, link: FrameNode, pose: Pose

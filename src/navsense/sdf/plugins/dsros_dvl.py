@@ -18,10 +18,18 @@
       <currentProfileCoordMode>0</currentProfileCoordMode>     its axes: 0 beam, 1 instrument, 2 ship, 3 earth
       <navsense:layer near="1" far="24" minimum_size="8" samples="5" share="0.8"/>         m along the instrument's axis
       <navsense:cloud_points>2</navsense:cloud_points>                       per beam in the point cloud
+      <navsense:bottom_track> <per_speed>0.002</per_speed> ... </navsense:bottom_track>   as in `<dvl>`, without <noise>
+      <navsense:water_track> ... </navsense:water_track>                     the same, through the water
+      <navsense:strength level="90"/>                                        as in `<dvl>`
+      <navsense:long_term acceleration_density="0.05" stddev="0.002"/>       as in `<dvl>`
     </plugin>
 
 A beam is seven rays weighted by its pattern; under classic it is one ray, as in the plug-in. The default layer is the
 span of the plug-in's profile, from `minRange` to `maxRange` along the beams; under classic it may reach to the bottom.
+The elements of navsense give the errors that the plug-in lacks: noise that grows with the speed, range and rate, and a
+long-term velocity. The noise of a beam is then `gaussianNoiseBeamVel + per_speed |v|`. Under classic the noise of the
+water track does not grow.
+
 The plug-in requires `maxRangeDiff` and ignores it. The plug-in receives currents from a topic. Here the world's current
 acts; a topic that the world does not publish gives a warning.
 
@@ -47,7 +55,12 @@ from navsense.noise.specification import Noise
 from navsense.sdf.context import Context
 from navsense.sdf.names import normalize_topic
 from navsense.sdf.parse.children import parse_child_count, parse_child_flag, parse_child_number
-from navsense.sdf.parse.doppler import LAYER_BINDING
+from navsense.sdf.parse.doppler import (
+    LAYER_BINDING,
+    make_plugin_track_binding,
+    parse_plugin_extras,
+    parse_plugin_track,
+)
 from navsense.sdf.parse.noise import EXPLICIT_NO_NOISE
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugin_files import is_among
@@ -77,6 +90,13 @@ REQUIRED_TAGS = ("frameName", "pointcloudFrame", "minRange", "maxRange", "maxRan
 """Elements without which the plug-in does not start, in addition to the azimuths and the direction."""
 
 LAYER_TAG, CLOUD_TAG = "navsense:layer", "navsense:cloud_points"
+
+BOTTOM_TAG, WATER_TAG = "navsense:bottom_track", "navsense:water_track"
+
+BOTTOM_NOISE_TAG, WATER_NOISE_TAG = "gaussianNoiseBeamVel", "gaussianNoiseBeamWtrVel"
+
+BOTTOM_BINDING = make_plugin_track_binding(noise=BOTTOM_NOISE_TAG)
+WATER_BINDING = make_plugin_track_binding(noise=WATER_NOISE_TAG)
 
 BINS_TAG = "waterTrackBins"
 
@@ -173,6 +193,9 @@ def parse(
         return None
     _warn_about_current(context, sensor, plugin, current_topic, tracks_water=tracks_water)
     _warn_about_direction(context, plugin, sensor_context, spec.beams)
+    water = plugin.find(WATER_TAG)
+    if water is not None and not tracks_water:
+        context.add_note("warning", f"<{WATER_TAG}>", "has no effect: <enableWaterTrack> is not set", water.where)
     if spec.classic:
         _note_classic(context, plugin)
     return DsrosDvl(spec, topic, frame, profiler)
@@ -205,8 +228,8 @@ def _find_link_pose(
 
 def _parse_limits_and_noises(context: Context, plugin: Element, sensor_context: SensorContext) -> dict[str, Any]:
     """Return limits (m) and noises by field."""
-    bottom_noise = _parse_noise(context, plugin, "gaussianNoiseBeamVel", 0.0, sensor_context)
-    water_noise = _parse_noise(context, plugin, "gaussianNoiseBeamWtrVel", 2.0 * bottom_noise.stddev, sensor_context)
+    bottom_noise = _parse_noise(context, plugin, BOTTOM_NOISE_TAG, 0.0, sensor_context)
+    water_noise = _parse_noise(context, plugin, WATER_NOISE_TAG, 2.0 * bottom_noise.stddev, sensor_context)
     range_noise = _parse_noise(context, plugin, "gaussianNoiseBeamRange", 0.0, sensor_context)
     parse_child_number(context, plugin, "maxRangeDiff", 0.0)
     child = plugin.find("maxRangeDiff")
@@ -216,9 +239,10 @@ def _parse_limits_and_noises(context: Context, plugin: Element, sensor_context: 
     return {
         "minimum_range": parse_child_number(context, plugin, "minRange", 0.0, minimum=0.0),
         "maximum_range": parse_child_number(context, plugin, "maxRange", 1.0),
-        "bottom": TrackErrors(bottom_noise),
-        "water": TrackErrors(water_noise),
+        "bottom": parse_plugin_track(context, plugin, BOTTOM_TAG, BOTTOM_BINDING, TrackErrors(bottom_noise)),
+        "water": parse_plugin_track(context, plugin, WATER_TAG, WATER_BINDING, TrackErrors(water_noise)),
         "range_noise": range_noise,
+        **parse_plugin_extras(context, plugin),
     }
 
 
@@ -325,6 +349,12 @@ def _note_classic(context: Context, plugin: Element) -> None:
     if layer is not None and layer.get_attribute("share") is not None:
         reason = "under classic the layer may reach to the bottom"
         context.add_note("unsupported", f"<{LAYER_TAG} share>", reason, layer.where)
+    water = plugin.find(WATER_TAG)
+    for tag in ("per_speed", "reference_rate"):
+        child = None if water is None else water.find(tag)
+        if child is not None:
+            reason = f"under classic the water track has the noise of <{WATER_NOISE_TAG}> on each axis"
+            context.add_note("unsupported", f"<{WATER_TAG}><{tag}>", reason, child.where)
 
 
 def choose_rate(context: Context, sensor: Element, plugin: Element, sensor_rate: float, rate: float) -> float:

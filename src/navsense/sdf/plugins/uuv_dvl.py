@@ -7,9 +7,13 @@
     <noise_amplitude>0.005</noise_amplitude>                m/s, stddev of the noise; default 0
     <noise_sigma>0.005</noise_sigma>                        m/s, stddev in the covariance; default 0
     <enable_local_ned_frame>false</enable_local_ned_frame>  true, the default: axes rotated by pi about x
+    <static_reference_frame>world</static_reference_frame>  or world_ned, see below
     <is_on>true</is_on>
     <beam_link_name_0>dvl/dvl_sonar0_link</beam_link_name_0> ... 3      links with a range sensor each
     <beam_topic_0>dvl_sonar0</beam_topic_0> ... 3                       topics of these sensors, in the namespace
+    <navsense:bottom_track> <per_speed>0.002</per_speed> ... </navsense:bottom_track>    as in `<dvl>`, without <noise>
+    <navsense:strength level="90"/>                                     as in `<dvl>`
+    <navsense:long_term acceleration_density="0.05" stddev="0.002"/>    as in `<dvl>`
 
 The range sensors remain sensors. The beams of the DVL have their rays, pose, limits, range noise and sound; the DVL
 draws its own noise. Under classic, velocity and altitude are those that the plug-in documents: the velocity of the link
@@ -17,9 +21,15 @@ with `noise_amplitude` on each axis, and the mean of the four ranges. Otherwise 
 Velocities along them have a standard deviation of `noise_amplitude`. The covariance has `noise_sigma` per beam, or the
 true deviation if that is 0. The velocity is then that of the transducers, not of the origin of the link.
 
+The elements of navsense give the errors that the plug-in lacks: noise that grows with the speed, range and rate, and a
+long-term velocity. The noise of a beam is then `noise_amplitude + per_speed |v|`, and `noise_sigma` should be 0 for the
+true covariance. Under classic the velocity has the noise of `noise_amplitude` only.
+
 The plug-in's code multiplies the two numbers for its noise, which its document does not mention. navsense follows the
-document. A frame rotated to NED has the name of the link with the suffix `_ned`. A sensor with `<is_on>` false emits
-nothing until it is switched on. `<navsense:fidelity>` and `<navsense:switch>` are allowed, as in a sensor.
+document. A frame rotated to NED has the name of the link with the suffix `_ned`. Messages have the frame of the link
+for any `<static_reference_frame>`, as documented and in the plug-in's code, whose DVL does not use the element. The
+frame `world_ned` of the UUV Simulator is then in `/tf_static`. A sensor with `<is_on>` false emits nothing until it is
+switched on. `<navsense:fidelity>` and `<navsense:switch>` are allowed, as in a sensor.
 Source: UUV Simulator, `DVLROSPlugin`, `ROSBasePlugin` and `dvl_snippets.xacro`; its description by Field Robotics Lab.
 """
 
@@ -29,10 +39,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from navsense.core.names import WORLD_FRAME
 from navsense.core.pose import Pose
 from navsense.noise.specification import Noise
 from navsense.sdf.context import Context
-from navsense.sdf.parse.children import parse_child_flag, parse_child_number
+from navsense.sdf.parse.children import parse_child_flag, parse_child_number, parse_child_text
+from navsense.sdf.parse.doppler import (
+    STRENGTH_TAG,
+    make_plugin_track_binding,
+    parse_plugin_extras,
+    parse_plugin_track,
+)
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import ModelPlugin, PluginSensor, find_declared_namespace, parse_topic
 from navsense.sdf.plugins.uuv_common import NED, NED_SUFFIX
@@ -47,7 +64,13 @@ from navsense.world import MountedSensor
 BEAM_COUNT = 4
 """Number of beams."""
 
+FRAME_TAG, WORLD_NED_FRAME = "static_reference_frame", "world_ned"
+
 BEAM_TAGS = tuple(f"{name}_{i}" for i in range(BEAM_COUNT) for name in ("beam_link_name", "beam_topic"))
+
+TRACK_TAG = "navsense:bottom_track"
+
+TRACK_BINDING = make_plugin_track_binding(noise="noise_amplitude", reported_stddev="noise_sigma")
 
 REQUIRED_TAGS = ("sensor_topic", *BEAM_TAGS)
 """Elements without which the plug-in does not start."""
@@ -67,7 +90,10 @@ def parse(
     problems_before = context.problem_count
     candidates = [_find_sonar(context, element, sensor_context, sensors, i) for i in range(BEAM_COUNT)]
     sonars = [sonar for sonar in candidates if sonar is not None]
-    track = _parse_track(context, element, sensor_context)
+    track, extras = _parse_track(context, element, sensor_context), {}
+    with context.collect_errors():
+        track = parse_plugin_track(context, element, TRACK_TAG, TRACK_BINDING, track)
+        extras = parse_plugin_extras(context, element)
     uses_ned = parse_child_flag(context, element, "enable_local_ned_frame", default=True)
     if len(sonars) < BEAM_COUNT or context.problem_count > problems_before:
         return None  # each of these is already a problem
@@ -85,8 +111,13 @@ def parse(
             own_hull=specs[0].own_hull,
             classic=sensor_context.classic,
             dialect=MessageDialect.UUV,
-            message_options=DvlMessageOptions(beam_frames=tuple(sonar.sensor.frame for sonar in sonars)),
+            **extras,
+            message_options=DvlMessageOptions(
+                beam_frames=tuple(sonar.sensor.frame for sonar in sonars),
+                world_ned_frame=_parse_reference_frame(context, element, sensor_context),
+            ),
         )
+    _note_own_elements(context, element, spec)
     return PluginSensor(spec, NED_SUFFIX if uses_ned else "")
 
 
@@ -101,6 +132,33 @@ def _parse_track(context: Context, element: Element, sensor_context: SensorConte
         context.add_note("warning", f"<plugin><{child.tag}>: {child.text}", reason, child.where)
     with map_spec_errors(child or element):
         return TrackErrors(Noise(stddev=amplitude, classic=sensor_context.classic), reported_stddev=sigma)
+
+
+def _parse_reference_frame(context: Context, element: Element, sensor_context: SensorContext) -> str:
+    """Return the name of the world's NED frame if the plug-in names it, else "". Another frame gives a warning."""
+    name = parse_child_text(context, element, FRAME_TAG, WORLD_FRAME)
+    if name not in (WORLD_FRAME, WORLD_NED_FRAME) and sensor_context.find_pose(name) is None:
+        reason = "is not a frame of the recording; messages have the frame of the link, as in the plug-in"
+        context.add_note(
+            "warning", f"<plugin><{FRAME_TAG}>: {name}", reason, (element.find(FRAME_TAG) or element).where
+        )
+    return WORLD_NED_FRAME if name == WORLD_NED_FRAME else ""
+
+
+def _note_own_elements(context: Context, element: Element, spec: Dvl) -> None:
+    """Add notes about elements of navsense that `<noise_sigma>` or classic contradicts."""
+    sigma, child = element.find("noise_sigma"), element.find(TRACK_TAG, STRENGTH_TAG)
+    if spec.classic:
+        for tag in (TRACK_TAG, STRENGTH_TAG):
+            own = element.find(tag)
+            if own is not None:
+                reason = (
+                    "under classic the velocity has the noise of <noise_amplitude> on each axis, and no other error"
+                )
+                context.add_note("unsupported", f"<{tag}>", reason, own.where)
+    elif child is not None and sigma is not None and spec.bottom.reported_stddev > 0.0:
+        reason = f"the covariance does not include <{child.tag}>; write 0 for the true covariance"
+        context.add_note("warning", f"<plugin><noise_sigma>: {sigma.text}", reason, sigma.where)
 
 
 class Sonar(NamedTuple):

@@ -158,6 +158,7 @@ class DvlMessageOptions:
     cloud_points: points of each beam.
     beam_frames: frame of each beam; empty for none.
     beam_ids: number of each beam; empty for numbers from 0.
+    world_ned_frame: frame with x of the world, -y and -z; empty for none. No message is in it.
 
     >>> ns.sensors.DvlMessageOptions(ranges_topic="/dvl/ranges")
     DvlMessageOptions(ranges_topic='/dvl/ranges')
@@ -169,6 +170,7 @@ class DvlMessageOptions:
     cloud_points: int = 2
     beam_frames: tuple[str, ...] = ()
     beam_ids: tuple[int, ...] = ()
+    world_ned_frame: str = ""
 
     __repr__, _repr_html_ = format_spec, format_spec_html
 
