@@ -560,7 +560,9 @@ TEXTS: dict[str, str] = {
     """,
     "libgazebo_ros_imu_sensor.so": f"""
         {PLUGIN}
-        {write_topic("topicName", "imu_data", "updateRateHZ", "1")}
+        robotNamespace | text | name of the model | first part of the topic
+        topicName | text | `imu_data` | rest of the topic
+        updateRateHZ | number ≥ 0 | 1 | Hz; 0: the rate of the sensor; the smaller rate applies
         frameName | text | frame of the sensor | frame of the messages
         gaussianNoise | number ≥ 0 | 0 | rad/s and m/s²; added to `stddev` of all axes
         initialOrientationAsReference | flag | false | false: orientation from the axes of the world

@@ -28,7 +28,15 @@ from navsense.sdf.parse.sensor_context import SensorContext, find_pose_in_link
 from navsense.sdf.parse.type_element import TypeElementParser, make_type_element_parser
 from navsense.sdf.parse.world import DEFAULT_STEP, parse_classic
 from navsense.sdf.plugins import dsros_dvl
-from navsense.sdf.plugins.base import SENSOR_EXTENSIONS, ModelPlugin, SensorPlugin, join_ros_topic, parse_topic
+from navsense.sdf.plugins.base import (
+    MODEL_NAMESPACE,
+    SENSOR_EXTENSIONS,
+    ModelPlugin,
+    SensorPlugin,
+    join_ros_topic,
+    parse_topic,
+    set_child,
+)
 from navsense.sdf.plugins.registry import MODEL_PLUGINS, find_model_plugin, find_sensor_plugin
 from navsense.sdf.values import invalid_choice, invalid_value, parse_text, require_child
 from navsense.sdf.xml_reader import Element
@@ -262,7 +270,7 @@ class SensorParser:
         model_plugin: ConvertedPlugin | None = None,
     ) -> list[MountedSensor]:
         """Return the sensor of a simulated type; a scanner (`range.explain_scanner`) gives none and a note."""
-        element, plugin = self._apply_plugin(element, sensor_type)
+        element, plugin = self._apply_plugin(element, sensor_type, parsed_model.model.name)
         if sensor_type == Range.type and not (plugin and plugin.entry.merges_rays(plugin.element)):
             reason = range_sensor.explain_scanner(element)
             if reason:
@@ -295,7 +303,7 @@ class SensorParser:
         )
         return [sensor]
 
-    def _apply_plugin(self, sensor: Element, sensor_type: str) -> tuple[Element, AppliedPlugin | None]:
+    def _apply_plugin(self, sensor: Element, sensor_type: str, model: str) -> tuple[Element, AppliedPlugin | None]:
         """Return a sensor with the values of its plug-in as elements, and the plug-in; None if none is read."""
         found = [
             AppliedPlugin(child, entry)
@@ -312,7 +320,12 @@ class SensorParser:
             self.context.add_note("unsupported", f'<sensor><plugin filename="{file}">', reason, other.element.where)
         elements = [plugin.element for plugin in found]
         others_removed = replace(sensor, children=[child for child in sensor.children if child not in elements])
-        return plugin.entry.apply(self.context, others_removed, plugin.element), plugin
+        applied = plugin.entry.apply(self.context, others_removed, plugin.element)
+        topic = applied.find("topic")
+        if topic is not None and topic.text.startswith(MODEL_NAMESPACE):
+            topic = topic.make_element("topic", f"/{model}{topic.text.removeprefix(MODEL_NAMESPACE)}")
+            applied = set_child(applied, topic, replaces=True)
+        return applied, plugin
 
     def _mount_sensor(
         self,

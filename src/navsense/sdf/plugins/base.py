@@ -38,6 +38,10 @@ SENSOR_EXTENSIONS = split_tags("clock navsense:clock navsense:fidelity navsense:
 """Elements of a sensor that a converted plug-in of a model may have too."""
 
 
+MODEL_NAMESPACE = "/~"
+"""Beginning of the topic of a converted plug-in whose namespace is the name of the model."""
+
+
 class PluginSensor(NamedTuple):
     """A sensor in a plug-in: specification, suffix of its frame after the link's name, initial switch."""
 
