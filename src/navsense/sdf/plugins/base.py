@@ -226,7 +226,7 @@ def parse_values(context: Context, plugin: Element, tag: str, count: int, *, min
 
     With `minimum` they must not be negative.
     """
-    child = plugin.find(tag)
+    child = context.find_child(plugin, tag)
     if child is None:
         return None
     with context.collect_errors():
