@@ -46,6 +46,56 @@ namespace | text | | first part of the topic
 constant_current | element | required | see [constant_current](#constant_current)
 """
 
+EXTENSIONS = """clock | text | | name of a clock
+navsense:clock | text | | the same
+navsense:fidelity | `physical` or `classic` | of the world | of the sensor
+navsense:latency | element | none | time to arrival
+navsense:faults | element | none | fault injection
+navsense:part | text | none | part of the catalogue"""
+
+
+def write_topic(
+    tag: str, topic: str, rate: str = "", default_rate: str = "", namespace: str = "robotNamespace", link: str = ""
+) -> str:
+    """Return the rows of a plug-in for its link, namespace, topic and rate."""
+    rows = [f"{namespace} | text | | first part of the topic", f"{tag} | text | `{topic}` | rest of the topic"]
+    if rate:
+        rows.append(f"{rate} | number ≥ 0 | {default_rate} | Hz; 0: each step of the physics")
+    if link:
+        rows.insert(0, link)
+    return "\n".join(rows)
+
+
+def write_error_model(unit: str, prefix: str = "") -> str:
+    """Return the rows of hector's error model."""
+    tags = ("Offset", "Drift", "DriftFrequency", "GaussianNoise")
+    offset, drift, frequency, noise = (prefix + tag if prefix else tag[0].lower() + tag[1:] for tag in tags)
+    return f"""{offset} | one or three numbers | 0 | {unit}; `mean`
+        {drift} | one or three numbers ≥ 0 | 0 | {unit}, stationary deviation of the dynamic bias
+        {frequency} | one or three numbers ≥ 0 | 1/3600 | Hz, reciprocal of the correlation time
+        {noise} | one or three numbers ≥ 0 | 0 | {unit}; `stddev`"""
+
+
+HECTOR = f"""{SENSOR_PLUGIN}
+        bodyName | text | canonical link | link of the sensor
+        frameId | text | the link | frame of the messages
+        {EXTENSIONS}"""
+
+ROTORS_LINK = "linkName | text | required | link of the sensor"
+
+ROTORS_IMU = """gyroscopeNoiseDensity | number ≥ 0 | 3.3936e-4 | rad/s/√Hz, two-sided
+        gyroscopeRandomWalk | number ≥ 0 | 3.8785e-5 | rad/s/√s, driving density of the bias
+        gyroscopeBiasRandomWalk | number ≥ 0 | | another name of `gyroscopeRandomWalk`
+        gyroscopeBiasCorrelationTime | number ≥ 0 | 1000 | s
+        gyroscopeTurnOnBiasSigma | number ≥ 0 | 0.0087266 | rad/s, deviation of the turn-on bias
+        accelerometerNoiseDensity | number ≥ 0 | 0.004 | m/s²/√Hz, two-sided
+        accelerometerRandomWalk | number ≥ 0 | 0.006 | m/s²/√s, driving density of the bias
+        accelerometerBiasCorrelationTime | number ≥ 0 | 300 | s
+        accelerometerTurnOnBiasSigma | number ≥ 0 | 0.196 | m/s², deviation of the turn-on bias"""
+
+ROS2 = """ros | element | | namespace and remapping of `~/out`: the topic
+        frame_name | text | frame of the sensor | frame of the messages"""
+
 TEXTS: dict[str, str] = {
     "sdf": """
         @version | text | required | 1.4 to 1.12
@@ -141,6 +191,7 @@ TEXTS: dict[str, str] = {
         frame | element | | any number
         model | element | | any number of nested models
         include | element | | any number
+        plugin | element | | any number; see [plug-ins of sensors](#plug-ins-of-sensors)
         navsense:motion | element | none | motion of the canonical link
     """,
     "navsense:motion": """
@@ -592,6 +643,144 @@ TEXTS: dict[str, str] = {
         radiation | text | `ultrasound` | other values are infrared
         fov | number | of the rays | rad; has no effect
         alwaysOn | flag | true | as `<always_on>` of the sensor
+    """,
+    "libgazebo_ros_imu.so": f"""
+        {SENSOR_PLUGIN}
+        {write_topic("topicName", "/default_imu", "updateRate", "0")}
+        bodyName | text | required | link of the sensor
+        frameName | text | the link | frame of the messages
+        xyzOffset | three numbers | 0 0 0 | m, position of the sensor in the link
+        rpyOffset | three numbers | 0 0 0 | rad, rotation of the sensor in the link
+        gaussianNoise | number ≥ 0 | 0 | rad/s and m/s²; `stddev` of all axes
+        {EXTENSIONS}
+    """,
+    "libgazebo_ros_imu_sensor.so": f"""
+        {PLUGIN}
+        robotNamespace | text | name of the model | first part of the topic
+        topicName | text | `imu_data` | rest of the topic
+        updateRateHZ | number ≥ 0 | 1 | Hz; 0: the rate of the sensor; the smaller rate applies
+        frameName | text | frame of the sensor | frame of the messages
+        gaussianNoise | number ≥ 0 | 0 | rad/s and m/s²; added to `stddev` of all axes
+        initialOrientationAsReference | flag | false | false: orientation from the axes of the world
+        initial_orientation_as_reference | flag | false | the same, of ROS 2
+        {ROS2}
+    """,
+    "libgazebo_ros_gps_sensor.so": f"""
+        {PLUGIN}
+        {ROS2}
+    """,
+    "libgazebo_ros_ray_sensor.so": f"""
+        {PLUGIN}
+        {ROS2}
+        output_type | text | | `sensor_msgs/Range`: all rays make one range
+        radiation_type | text | infrared | `ultrasound`: the sensor is a sonar
+    """,
+    "libhector_gazebo_ros_imu.so": f"""
+        {HECTOR}
+        {write_topic("topicName", "imu", "updateRate", "0")}
+        {write_error_model("m/s²", "accel")}
+        {write_error_model("rad/s", "rate")}
+        gaussianNoise | number ≥ 0 | 0 | deprecated; unless 0, `stddev` of all axes
+        rpyOffset | three numbers | 0 0 0 | rad, deprecated; offset of x and y of the acceleration
+    """,
+    "libhector_gazebo_ros_magnetic.so": f"""
+        {HECTOR}
+        {write_topic("topicName", "magnetic", "updateRate", "0")}
+        {write_error_model("unit of `magnitude`")}
+        magnitude | number > 0 | 1 | of the field, in the unit of the errors
+        referenceHeading | number | 90 | degrees from north to x, clockwise
+        declination | number | 0 | degrees
+        inclination | number | 60 | degrees
+    """,
+    "libhector_gazebo_ros_baro.so": f"""
+        {HECTOR}
+        {write_topic("topicName", "pressure_height", "updateRate", "0")}
+        {write_error_model("m")}
+        elevation | number | 0 | m; not added, with a warning
+    """,
+    "libhector_gazebo_ros_gps.so": f"""
+        {HECTOR}
+        {write_topic("topicName", "fix", "updateRate", "4")}
+        {write_error_model("m")}
+        {write_error_model("m/s", "velocity")}
+        referenceLatitude | number | 49.9 | degrees; of a world without an origin
+        referenceLongitude | number | 8.9 | degrees
+        referenceAltitude | number | 0 | m
+        referenceHeading | number | 0 | degrees from north to x, clockwise
+    """,
+    "libhector_gazebo_ros_sonar.so": f"""
+        {PLUGIN}
+        {write_topic("topicName", "sonar", "updateRate", "10")}
+        {write_error_model("m")}
+        frameId | text | `sonar_link` | frame of the messages
+    """,
+    "librotors_gazebo_imu_plugin.so": f"""
+        {SENSOR_PLUGIN}
+        {write_topic("imuTopic", "imu", link=ROTORS_LINK)}
+        {ROTORS_IMU}
+        {EXTENSIONS}
+    """,
+    "librotors_gazebo_magnetometer_plugin.so": f"""
+        {SENSOR_PLUGIN}
+        {write_topic("magnetometerTopic", "magnetic_field", link=ROTORS_LINK)}
+        noiseNormal | one or three numbers ≥ 0 | 0 | T; `stddev`
+        noiseUniformInitialBias | one or three numbers ≥ 0 | 0 | T, bound; `bias_stddev` is bound / √3
+        refMagNorth | number | 2.1493e-5 | T; of a world without a field
+        refMagEast | number | 8.15e-7 | T
+        refMagDown | number | 4.2795e-5 | T
+        {EXTENSIONS}
+    """,
+    "librotors_gazebo_pressure_plugin.so": f"""
+        {SENSOR_PLUGIN}
+        {write_topic("pressureTopic", "air_pressure", link=ROTORS_LINK)}
+        pressureVariance | number ≥ 0 | 0 | Pa², a variance
+        referenceAltitude | number | 500 | m; `reference_altitude`
+        {EXTENSIONS}
+    """,
+    "librotors_gazebo_gps_plugin.so": f"""
+        {PLUGIN}
+        {write_topic("gpsTopic", "gps")}
+        linkName | text | frame of the sensor | frame of the messages
+        horPosStdDev | number ≥ 0 | 3 | m; of a sensor without noise
+        verPosStdDev | number ≥ 0 | 6 | m; of a sensor without noise
+        horVelStdDev | number ≥ 0 | 0.1 | m/s; `stddev`
+        verVelStdDev | number ≥ 0 | 0.1 | m/s; `stddev`
+    """,
+    "libgazebo_imu_plugin.so": f"""
+        {SENSOR_PLUGIN}
+        {write_topic("imuTopic", "imu", link=ROTORS_LINK)}
+        {ROTORS_IMU}
+        {EXTENSIONS}
+    """,
+    "libgazebo_magnetometer_plugin.so": f"""
+        {SENSOR_PLUGIN}
+        {write_topic("magTopic", "mag", "pubRate", "100")}
+        linkName | text | canonical link | link of the sensor
+        noiseDensity | number ≥ 0 | 4e-4 | gauss/√Hz, two-sided
+        randomWalk | number ≥ 0 | 6.4e-6 | gauss/√s, driving density of the bias
+        biasCorrelationTime | number ≥ 0 | 600 | s
+        {EXTENSIONS}
+    """,
+    "libgazebo_barometer_plugin.so": f"""
+        {SENSOR_PLUGIN}
+        {write_topic("baroTopic", "baro", "pubRate", "50")}
+        linkName | text | canonical link | link of the sensor
+        baroDriftPaPerSec | number | 0 | Pa/s; has no effect, with a warning
+        {EXTENSIONS}
+    """,
+    "libgazebo_gps_plugin.so": f"""
+        {PLUGIN}
+        {write_topic("topic", "topic of the sensor")}
+        gpsNoise | flag | false | false: the other elements of the noise have no effect
+        gpsXYNoiseDensity | number ≥ 0 | 2e-4 | m/√Hz
+        gpsZNoiseDensity | number ≥ 0 | 4e-4 | m/√Hz
+        gpsVXYNoiseDensity | number ≥ 0 | 0.2 | m/s/√Hz
+        gpsVZNoiseDensity | number ≥ 0 | 0.4 | m/s/√Hz
+        gpsXYRandomWalk | number ≥ 0 | 2 | m/√s, driving density of the bias, 60 s
+        gpsZRandomWalk | number ≥ 0 | 4 | m/√s, driving density of the bias, 60 s
+        homeLatitude | number | 47.397742 | degrees; of a world without an origin
+        homeLongitude | number | 8.545594 | degrees
+        homeAltitude | number | 488 | m
     """,
     "libuuv_gazebo_ros_subsea_pressure_plugin.so": f"""
         {UUV_SENSOR}

@@ -90,6 +90,27 @@ PINGING = f"""<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf">
 </model></world></sdf>
 """
 
+CONVERTED = """<sdf version="1.6"><world name="field"><model name="fly"><link name="base">
+<sensor name="g" type="gps"><plugin name="g" filename="libgazebo_gps_plugin.so"><gpsNoise>1</gpsNoise>
+<gpsXYRandomWalk>2</gpsXYRandomWalk><homeLatitude>47</homeLatitude></plugin></sensor>
+<sensor name="r" type="gps"><plugin name="r" filename="librotors_gazebo_gps_plugin.so"><horPosStdDev>3</horPosStdDev>
+</plugin></sensor><sensor name="i" type="imu"><imu><angular_velocity><x><noise type="gaussian"><stddev>0.1</stddev>
+</noise></x></angular_velocity></imu><plugin name="i" filename="libgazebo_ros_imu_sensor.so"><topicName>i</topicName>
+<updateRateHZ>10</updateRateHZ><gaussianNoise>0.1</gaussianNoise></plugin></sensor>
+<sensor name="s" type="ray"><ray><scan><horizontal><samples>3</samples><min_angle>-1</min_angle><max_angle>1</max_angle>
+</horizontal></scan><range><min>0.1</min><max>9</max></range><noise><type>gaussian</type><stddev>0.1</stddev></noise></ray>
+<plugin name="s" filename="libhector_gazebo_ros_sonar.so"><drift>1</drift><updateRate>5</updateRate></plugin></sensor>
+</link><plugin name="a" filename="libhector_gazebo_ros_imu.so"><accelDrift>1 2 3</accelDrift><rateOffset>1</rateOffset>
+<accelDriftFrequency>0.1</accelDriftFrequency><rpyOffset>1 2 3</rpyOffset><updateRate>9</updateRate></plugin>
+<plugin name="b" filename="libhector_gazebo_ros_magnetic.so"><magnitude>0.5</magnitude><inclination>60</inclination>
+<gaussianNoise>0.1</gaussianNoise></plugin><plugin name="c" filename="libhector_gazebo_ros_gps.so"><drift>1 2 3</drift>
+<referenceLatitude>49</referenceLatitude><referenceHeading>30</referenceHeading><topicName>/x/fix</topicName></plugin>
+<plugin name="d" filename="librotors_gazebo_pressure_plugin.so"><linkName>base</linkName>
+<pressureVariance>9</pressureVariance></plugin><plugin name="e" filename="libgazebo_magnetometer_plugin.so">
+<noiseDensity>4e-4</noiseDensity><pubRate>50</pubRate></plugin><plugin name="f" filename="libgazebo_ros_imu.so">
+<bodyName>base</bodyName><xyzOffset>0 0 1</xyzOffset><rpyOffset>0 1 0</rpyOffset></plugin></model></world></sdf>
+"""
+
 OLDER = """<sdf version="1.5">
 <world name="ocean"><physics type="ode"><gravity>0 0 -9</gravity><magnetic_field>1e-5 0 0</magnetic_field></physics>
 <model name="auv"><link name="arm::hand"><pose>1 0 0 0 0 0</pose></link>
@@ -143,9 +164,22 @@ HANGING = """<robot name="robot"><link name="a"/><link name="world"/>
 TREE = {"dive.sdf": INCLUDING, "part.sdf": PART, "deep.sdf": DEEP, "part/part.sdf": PART, "part/model.config": CONFIG}
 TREE["robot.urdf"] = HANGING
 
-TEXTS = [OWN, SURROUNDED, FLOWING, PINGING, OLDER, ROBOT, *(path.read_text(encoding="utf-8") for path in REAL)]
+TEXTS = [
+    OWN,
+    SURROUNDED,
+    FLOWING,
+    PINGING,
+    CONVERTED,
+    OLDER,
+    ROBOT,
+    *(path.read_text(encoding="utf-8") for path in REAL),
+]
 WORDS = sorted(
-    set(re.findall(r"[\w:.-]+", OWN + SURROUNDED + FLOWING + PINGING + OLDER + ROBOT + INCLUDING + PART + CONFIG))
+    set(
+        re.findall(
+            r"[\w:.-]+", OWN + SURROUNDED + FLOWING + PINGING + CONVERTED + OLDER + ROBOT + INCLUDING + PART + CONFIG
+        )
+    )
 )
 ODD = [
     "",
@@ -195,7 +229,7 @@ def check_content(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bytes],
 
 
 def test_unmodified_texts_are_valid(check_content: Callable[[bytes], bool]) -> None:
-    assert all(check_content(text.encode()) for text in (OWN, SURROUNDED, FLOWING, OLDER, ROBOT))
+    assert all(check_content(text.encode()) for text in (OWN, SURROUNDED, FLOWING, CONVERTED, OLDER, ROBOT))
 
 
 @given(st.binary(max_size=300))

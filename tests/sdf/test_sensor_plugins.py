@@ -467,13 +467,15 @@ def test_ros1_imu_of_a_sensor(load: Load, wrap_in_link: Text) -> None:
     assert found.spec.angular_velocity_x == Noise(stddev=0.05, bias_mean=1.0)
     assert found.spec.linear_acceleration_z == Noise(stddev=0.04)
     assert found.spec.reference == (1.0, 0.0, 0.0, 0.0)
-    assert (found.rate, found.topic, found.frame) == (20.0, "/imu", "f")
+    assert (found.rate, found.topic, found.frame) == (20.0, "/auv/imu", "f")
     flag = "<initialOrientationAsReference>true</initialOrientationAsReference>"
     initial = make_plugin("libgazebo_ros_imu_sensor.so", body + flag)
     _, found = load_sensor(load, wrap_in_link, "imu", f"<update_rate>10</update_rate>{initial}")
     assert isinstance(found.spec, Imu)
     assert found.spec.reference is None
     assert found.rate == 10.0
+    named = make_plugin("libgazebo_ros_imu_sensor.so", f"{body}<robotNamespace>/r/</robotNamespace>")
+    assert load_sensor(load, wrap_in_link, "imu", named)[1].topic == "/r/imu"
 
 
 @pytest.mark.parametrize(

@@ -272,7 +272,7 @@ def test_dvl_and_pressure_have_published_values(load_robot: Load, robot: str) ->
     assert least < dvl["altitude"][2:].mean() < most
     # kPa of the plug-in: standard_pressure + kPa_per_meter depth.
     expected = 1000.0 * (101.325 + 9.80638 * (20.0 - PRESSURE_HEIGHTS[robot]))
-    assert pressure["pressure"] == pytest.approx(np.full(600, expected), rel=1e-12)
+    assert pressure["pressure"] == pytest.approx(np.full(600, expected), rel=1e-12, abs=0.0)
     assert pressure.frame == f"{robot}/pressure_link"
 
 

@@ -30,12 +30,14 @@ from navsense.sdf.parse.type_element import TypeElementParser, make_type_element
 from navsense.sdf.parse.world import DEFAULT_STEP, parse_classic
 from navsense.sdf.plugins import dsros_dvl
 from navsense.sdf.plugins.base import (
+    MODEL_NAMESPACE,
     SENSOR_EXTENSIONS,
     ModelPlugin,
     SensorPlugin,
     find_declared_namespace,
     join_ros_topic,
     parse_topic,
+    set_child,
 )
 from navsense.sdf.plugins.namespace import add_namespace, find_beam_namespaces
 from navsense.sdf.plugins.registry import MODEL_PLUGINS, find_model_plugin, find_sensor_plugin
@@ -286,7 +288,7 @@ class SensorParser:
 
         A NavSat in the file of a robot without a world gives none and a note too: the robot has no place on earth.
         """
-        element, plugin = self._apply_plugin(element, sensor_type)
+        element, plugin = self._apply_plugin(element, sensor_type, parsed_model.model.name)
         if sensor_type == Range.type and not (plugin and plugin.entry.merges_rays(plugin.element)):
             reason = range_sensor.explain_scanner(element)
             if reason:
@@ -323,7 +325,7 @@ class SensorParser:
         )
         return [sensor]
 
-    def _apply_plugin(self, sensor: Element, sensor_type: str) -> tuple[Element, AppliedPlugin | None]:
+    def _apply_plugin(self, sensor: Element, sensor_type: str, model: str) -> tuple[Element, AppliedPlugin | None]:
         """Return a sensor with the values of its plug-in as elements, and the plug-in; None if none is read."""
         found = [
             AppliedPlugin(child, entry)
@@ -342,6 +344,10 @@ class SensorParser:
         element = add_namespace(self.context, plugin.element, plugin.entry.schema, self.beam_namespaces)
         others_removed = replace(sensor, children=[child for child in sensor.children if child not in elements])
         applied = plugin.entry.apply(self.context, copy_state(others_removed, element), element)
+        topic = applied.find("topic")
+        if topic is not None and topic.text.startswith(MODEL_NAMESPACE):
+            topic = topic.make_element("topic", f"/{model}{topic.text.removeprefix(MODEL_NAMESPACE)}")
+            applied = set_child(applied, topic, replaces=True)
         return applied, plugin._replace(element=element)
 
     def _parse_multicamera(

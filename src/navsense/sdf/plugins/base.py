@@ -48,6 +48,9 @@ SPAWNER_TAG = "robotNamespace"
 NAMESPACE_TAGS = ("robot_namespace", SPAWNER_TAG)
 """Elements of the namespace of a plug-in. The first one has priority, as in the UUV Simulator."""
 
+MODEL_NAMESPACE = "/~"
+"""Beginning of the topic of a converted plug-in whose namespace is the name of the model."""
+
 
 class PluginSensor(NamedTuple):
     """A sensor in a plug-in.
@@ -245,7 +248,7 @@ def parse_values(context: Context, plugin: Element, tag: str, count: int, *, min
 
     With `minimum` they must not be negative.
     """
-    child = plugin.find(tag)
+    child = context.find_child(plugin, tag)
     if child is None:
         return None
     with context.collect_errors():

@@ -37,6 +37,7 @@ from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_flag, parse_child_number
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import (
+    MODEL_NAMESPACE,
     ModelPlugin,
     NoiseTag,
     PluginTags,
@@ -69,8 +70,8 @@ IMU_TAGS = PluginTags(
 
 IMU_NOISE = (NoiseTag("gaussianNoise", (*GYROSCOPE, *ACCELEROMETER)),)
 
-ROS1_TAGS = ("topicName", "robotNamespace", "updateRateHZ", "frameName", "gaussianNoise")
-"""Elements of the IMU plug-in of ROS 1."""
+ROS1_TAGS = ("topicName", "updateRateHZ", "frameName", "gaussianNoise")
+"""Elements of the IMU plug-in of ROS 1, which distinguish it from that of ROS 2."""
 
 ROS1_RATE = 1.0
 """Hz."""
@@ -118,9 +119,10 @@ def _apply_imu_sensor(context: Context, sensor: Element, plugin: Element) -> Ele
         if rate != 0.0 and not 0.0 < parse_child_number(context, sensor, "update_rate", 0.0, minimum=0.0) <= rate:
             place = plugin.find("updateRateHZ") or plugin
             sensor = set_child(sensor, place.make_element("update_rate", repr(rate)), replaces=True)
-        namespace, name = plugin.get_text("robotNamespace"), plugin.get_text("topicName", "imu_data")
         # The plug-in puts the namespace before the topic, also before one with a leading slash.
-        topic = join_ros_topic(namespace, name.strip("/") if namespace.strip("/") else name)
+        name = plugin.get_text("topicName", "imu_data").strip("/")
+        has_namespace = plugin.find("robotNamespace") is not None
+        topic = join_ros_topic(plugin.get_text("robotNamespace") if has_namespace else MODEL_NAMESPACE, name)
         sensor = set_child(sensor, plugin.make_element("topic", topic), replaces=True)
         frame = plugin.get_text("frameName")
         sensor = set_child(sensor, plugin.make_element("frame_id", frame), replaces=True) if frame else sensor
@@ -182,7 +184,7 @@ MODEL_PLUGINS = {
 SENSOR_PLUGINS = {
     "libgazebo_ros_imu_sensor.so": SensorPlugin(
         make_plugin_schema(
-            children=" ".join((*ROS1_TAGS, *REFERENCE_TAGS, "ros frame_name")),
+            children=" ".join((*ROS1_TAGS, *REFERENCE_TAGS, "robotNamespace ros frame_name")),
             unsupported={
                 **_ROS2_UNUSED,
                 "bodyName": "the link is that of the sensor",

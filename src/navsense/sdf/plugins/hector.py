@@ -79,6 +79,7 @@ from navsense.sdf.plugins.rotors import (
     VERTICAL_POSITION,
     VERTICAL_VELOCITY,
 )
+from navsense.sdf.values import map_spec_errors
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
 from navsense.sensors.magnetometer import Magnetometer
@@ -205,15 +206,16 @@ def _scale_magnetometer(context: Context, plugin: Element, spec: Sensor, sensor_
     magnitude = parse_child_number(context, plugin, "magnitude", 1.0, above=0.0)
     if not isinstance(spec, Magnetometer) or magnitude <= 0.0:
         return spec
-    strength = sensor_context.measure_field()
     child = plugin.find("magnitude") or plugin
+    with map_spec_errors(child):
+        strength = sensor_context.measure_field()
+        x, y, z = (_scale_noise(noise, strength / magnitude) for noise in (spec.x, spec.y, spec.z))
     reason = (
         f"errors are relative to a field of {magnitude:g}: they are multiplied by {strength / magnitude:.4g} T, for"
     )
     context.add_note(
         "warning", f"<plugin>: {sensor_context.name}", f"{reason} the world's {strength * 1e6:.4g} uT", child.where
     )
-    x, y, z = (_scale_noise(noise, strength / magnitude) for noise in (spec.x, spec.y, spec.z))
     return replace(spec, x=x, y=y, z=z)
 
 
