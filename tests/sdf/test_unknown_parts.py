@@ -122,6 +122,13 @@ LENIENT_IN_URDF_LINK: dict[str, tuple[str, str]] = {
     '<sensor name="s" type="imu"/>': ('<sensor name="s" type="imu"> in <link>', "belongs to <gazebo"),
     '<collision><geometry><box size="1 1 1"/></geometry><material/></collision>': ("<collision><material>", ""),
     '<collision><geometry><box size="1 1 1" colour="red"/></geometry></collision>': ("<box colour>", ""),
+    "<collision><geometry><box/></geometry></collision>": ("<box><size>: empty", "no sensor's rays can hit it"),
+    '<collision><geometry><box size="1 1"/></geometry></collision>': (
+        "<box><size>: 1 1",
+        "no sensor's rays can hit it",
+    ),
+    "<collision><geometry/></collision>": ("<collision><geometry>", "is empty: skipped"),
+    "<collision/>": ("<collision>", "has no <geometry>: skipped"),
 }
 
 
