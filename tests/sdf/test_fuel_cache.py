@@ -156,4 +156,4 @@ def test_real_world_of_gz_sim_runs_with_a_model_of_the_cache(shared_data: Path, 
     assert dvl.pose.rotation == pytest.approx((0.0, 0.0, 0.0, 1.0), rel=0.0, abs=1e-15)  # 180 degrees about z
     run = ns.simulate(world, 3.0, seed=1)
     # 80 m deep above a flat floor at 100 m: 19.84 m below the DVL, each beam 30 degrees from down
-    assert run["teledyne_pathfinder_dvl"].ideal["range"][-1] == pytest.approx(19.84 / 0.75**0.5, rel=2e-3, abs=0.0)
+    assert run["teledyne_pathfinder_dvl"].ideal["beam_range"][-1] == pytest.approx(19.84 / 0.75**0.5, rel=2e-3, abs=0.0)

@@ -18,6 +18,7 @@ from navsense.world import Note, World
 
 pytestmark = pytest.mark.requirement("SDF-1")
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "sdf-elements.md"
 Load = Callable[..., World]
 ListProblems = Callable[..., list[str]]
 Text = Callable[..., str]
@@ -122,6 +123,13 @@ LENIENT_IN_URDF_LINK: dict[str, tuple[str, str]] = {
     '<sensor name="s" type="imu"/>': ('<sensor name="s" type="imu"> in <link>', "belongs to <gazebo"),
     '<collision><geometry><box size="1 1 1"/></geometry><material/></collision>': ("<collision><material>", ""),
     '<collision><geometry><box size="1 1 1" colour="red"/></geometry></collision>': ("<box colour>", ""),
+    "<collision><geometry><box/></geometry></collision>": ("<box><size>: empty", "no sensor's rays can hit it"),
+    '<collision><geometry><box size="1 1"/></geometry></collision>': (
+        "<box><size>: 1 1",
+        "no sensor's rays can hit it",
+    ),
+    "<collision><geometry/></collision>": ("<collision><geometry>", "is empty: skipped"),
+    "<collision/>": ("<collision>", "has no <geometry>: skipped"),
 }
 
 
@@ -290,3 +298,37 @@ def test_error_class_names_all_problems(tmp_path: Path) -> None:
     )
     with pytest.raises(SdfError, match="<sensor type>: missing"):
         ns.load(file)
+
+
+IMU = '<model name="m"><link name="l"><sensor name="s" type="imu">{}</sensor></link></model>'
+CONVEX = '<model name="m"><link name="a"/><link name="b"/><joint name="j" type="revolute">' + ENDS
+LIDAR = "<lidar><range><max>9</max></range></lidar>"
+STRICTER = {
+    "unknown, repeated or misplaced part of a sensor": IMU.format("<zzzz/>"),
+    "invalid value of an element that is read": "<gravity>0 0 -9 7</gravity>",
+    "number out of its range, such as a rate below 0": IMU.format("<update_rate>-1</update_rate>"),
+    "`<max_step_size>` of 0 or less": '<physics type="ode"><max_step_size>0</max_step_size></physics>',
+    "unknown frame in `<xyz expressed_in>`": f'{CONVEX}<axis><xyz expressed_in="z">0 0 1</xyz></axis></joint></model>',
+    "invalid or missing surface that rays may hit": (
+        f'<model name="m"><link name="l"><sensor name="s" type="lidar">{LIDAR}</sensor></link></model>'
+        f'<model name="n">{make_collision("<geometry><mesh/></geometry>")}</model>'
+    ),
+    "NavSat in a world without `<spherical_coordinates>`": IMU.replace("imu", "navsat").format(""),
+    "no world and no model, or several": '</world><world name="v">',
+    "document type, or text after the outermost element": "</world></sdf>",
+}
+"""Row of the documentation -> content of a world that libsdformat accepts and navsense refuses."""
+
+
+@pytest.mark.parametrize("row", STRICTER)
+def test_documented_refusals(list_problems: ListProblems, wrap_in_world: Text, row: str) -> None:
+    assert f"| {row}" in PAGE.read_text(encoding="utf-8")
+    assert list_problems(wrap_in_world(STRICTER[row], "1.9"))
+
+
+@pytest.mark.compiled
+def test_libsdformat_accepts_what_is_documented_as_refused(resolver: Path, tmp_path: Path, wrap_in_world: Text) -> None:
+    for row, content in STRICTER.items():
+        (tmp_path / "dive.sdf").write_text(wrap_in_world(content, "1.9"), encoding="utf-8")
+        ran = subprocess.run([resolver, tmp_path / "dive.sdf"], capture_output=True, text=True, check=True)
+        assert not json.loads(ran.stdout)["errors"], row

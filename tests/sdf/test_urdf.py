@@ -37,6 +37,13 @@ def make_shape(shape: str) -> str:
     return f'<link name="b"><collision>\n<geometry>{shape}</geometry></collision></link>'
 
 
+EYE = (
+    '<gazebo reference="b"><sensor name="eye" type="range"><range><max>9</max><own_hull>true</own_hull></range>'
+    "</sensor></gazebo>"
+)
+"""A sensor whose rays may hit its own link."""
+
+
 def make_robot(body: str, name: str = "auv") -> str:
     """Return a robot whose first element is on line 2."""
     return f'<robot name="{name}">\n{body}\n</robot>\n'
@@ -343,9 +350,8 @@ BASE = '<link name="base"/><link name="arm"/>\n'
             '<link name="b"/><gazebo reference="b"><clock name="c">\n<noise type="x"/></clock></gazebo>',
             "3: <noise type>: x; must be",
         ),
-        (make_shape("<box/>"), "3: <box size>: missing; must be given"),
-        (make_shape('<cylinder radius="1"/>'), "3: <cylinder length>: missing; must be given"),
-        (make_shape(""), "3: <collision><geometry>: empty; must hold one of box, sphere, cylinder, capsule, mesh"),
+        (make_shape("<box/>") + EYE, "3: <box><size>: empty; must be 3 finite numbers"),
+        (make_shape('<cylinder radius="1"/>') + EYE, "3: <cylinder><length>: empty; must be a finite number"),
         ('<link name="b"/>\n<xacro:box size="1"/>', "3: <xacro:box>; can execute code; only a file that you name as"),
         (
             '<link name="b"/><link name="c"/><link name="d"/>' + make_joint("j", "b", "c", '<origin xyz="1e308 0 0"/>')

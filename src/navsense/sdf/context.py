@@ -154,7 +154,8 @@ class Context:
         The caller decides whether they are problems, which can depend on elements that are read later.
         """
         outer, count, last = self._held_problems, self.problem_count, self.last_problem
-        self._held_problems = held = []
+        held: list[NavsenseError] = []
+        self._held_problems = held
         try:
             with self.collect_errors():
                 yield held

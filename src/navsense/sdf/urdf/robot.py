@@ -120,8 +120,8 @@ class _RobotConverter:
                 children.append(origin.make_element("pose", self.format_origin(origin, "collision")))
             if geometry is not None:
                 if not geometry.children:
-                    allowed = f"must hold one of {', '.join(schema.SHAPES)}"
-                    self.context.add_problem(invalid_value(geometry, "empty", allowed, parent="collision"))
+                    reason = f"is empty: skipped; it must hold one of {', '.join(schema.SHAPES)}"
+                    self.context.add_note("warning", "<collision><geometry>", reason, geometry.where)
                 shapes = [self._convert_shape(shape) for shape in geometry.find_all(*schema.SHAPES)]
                 children.append(geometry.make_element("geometry", children=shapes))
             yield collision.make_element("collision", "", children, {"name": name.replace("::", "_")})
@@ -132,10 +132,9 @@ class _RobotConverter:
         self.context.check(element, ElementSchema(attributes=frozenset(tags), strict=False))
         children: list[Element] = []
         for name, tag in tags.items():
-            if name in element.attributes:
-                children.append(element.make_element(tag, element.attributes[name].strip()))
-            elif name != "scale":  # SDF has default sizes, URDF has none
-                self.context.add_problem(invalid_value(element, "missing", "must be given", attribute=name))
+            # SDF has default sizes, URDF has none. An empty size is an error if rays may hit the shape.
+            if name in element.attributes or name != "scale":
+                children.append(element.make_element(tag, element.attributes.get(name, "").strip()))
         return element.make_element(element.tag, children=children)
 
     def read_joints(self) -> None:
