@@ -32,7 +32,9 @@ def write(path: Path, text: str) -> Path:
 
 def load_text(folder: Path, text: str, **options: Any) -> Replay:
     """Return the motion of a CSV log with this text."""
-    return load(write(folder / "log.csv", text), **options)
+    motion = load(write(folder / "log.csv", text), **options)
+    assert isinstance(motion, Replay)
+    return motion
 
 
 def reorder(text: str, order: list[int], header: list[str] | None = None, delimiter: str = ",") -> str:
