@@ -78,8 +78,8 @@ HYDRODYNAMICS = make_schema("default_current lookup_current_x lookup_current_y l
 
 DRIVE = make_schema(
     "topic commandTopic robotNamespace left_joint right_joint left_steering_joint right_steering_joint "
-    "wheel_separation wheelSeparation wheel_base steering_limit min_velocity max_velocity min_acceleration max_acceleration "
-    "max_wheel_acceleration wheelAcceleration",
+    "wheel_separation wheelSeparation wheel_base steering_limit min_velocity max_velocity "
+    "min_acceleration max_acceleration max_wheel_acceleration wheelAcceleration",
     attributes="filename name",
 )
 """What `parse.drive` reads of the plug-ins of several programs."""
