@@ -40,6 +40,7 @@ KERNEL_DECORATORS = ("kernel", "inlined_kernel", "strided_kernel")
 LONG_KERNELS: dict[str, str] = {
     "environment.terrain.heightmap._intersect_cell": "called in one place, in the loop over the cells",
     "environment.terrain.scene._merge_hits": "called in one place, by the method that owns the arrays",
+    "motion.joints._move_joint": "called in one place, by the method that owns the arrays",
     "motion.derived._transform_block": "called in one place, by the method that owns the arrays",
     "noise.kernels.apply_noise": "called in one place, by the method that owns the arrays",
     "sensors.doppler.ping._apply_track_errors": "called by one kernel, once for each track",
@@ -125,6 +126,7 @@ OPENERS: dict[tuple[str, str], str] = {
     ("core.ziggurat", "(Path(__file__).parent / 'ziggurat.txt').read_text"): "a file of the package",
     ("messages.ros1", "(files('navsense.messages') / 'noetic.json').read_text"): "a file of the package",
     ("messages.ros1", "json.loads"): "that file",
+    ("motion.joints", "np.loadtxt"): "parses lines that `inputs` has read",
     ("motion.log_table", "np.loadtxt"): "parses lines that `inputs` has read",
     (
         "sdf.urdf.xacro_process",

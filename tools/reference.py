@@ -78,6 +78,14 @@ Place = ElementSchema | ElementBinding[Any]
 HYDRODYNAMICS = make_schema("default_current lookup_current_x lookup_current_y lookup_current_z")
 """What `current_gazebo` reads of a plug-in whose other elements have no effect."""
 
+DRIVE = make_schema(
+    "topic commandTopic robotNamespace left_joint right_joint left_steering_joint right_steering_joint "
+    "wheel_separation wheelSeparation wheel_base steering_limit min_velocity max_velocity "
+    "min_acceleration max_acceleration max_wheel_acceleration wheelAcceleration",
+    attributes="filename name",
+)
+"""What `parse.drive` reads of the plug-ins of several programs."""
+
 SECTIONS: list[tuple[str, str, Place]] = [
     ("World", "sdf", schema.SDF),
     ("World", "world", schema.WORLD),
@@ -177,6 +185,7 @@ SECTIONS: list[tuple[str, str, Place]] = [
     *(("Plug-ins of sensors", file, plugin.schema) for file, plugin in SENSOR_PLUGINS.items()),
     *(("Plug-ins of sensors", file, plugin.schema) for file, plugin in MODEL_PLUGINS.items()),
     ("Plug-ins of sensors", schema.DSROS_DVL_FILE, schema.DSROS_DVL_PLUGIN),
+    ("Plug-ins of drives", "drive", DRIVE),
     *(("Plug-ins of currents", file, place) for file, place in schema.CURRENT_PLUGINS.items()),
     ("Plug-ins of currents", "constant_current", current_plugins.CONSTANT_CURRENT),
     ("Plug-ins of currents", "velocity, horizontal_angle, vertical_angle", current_plugins.PROCESS),

@@ -951,6 +951,27 @@ TEXTS: dict[str, str] = {
         y | text | `y` | column: y, or longitude
         z | text | `z` | column: z, or altitude
     """,
+    "drive": """
+        @filename | text | required | selects the [commands](../how-to/velocity-commands.md#the-drive)
+        @name | text | | the same, if the file name does not
+        topic | text | `cmd_vel` | topic of the velocity commands; Gazebo: `/model/NAME/cmd_vel`
+        commandTopic | text | | the same, in gazebo_ros_pkgs
+        robotNamespace | text | | first part of a relative topic
+        left_joint | text | | wheels; also `right_joint`, `leftFrontJoint`, `rear_left_joint` ...
+        right_joint | text | | the model turns about the mean position of its wheels
+        left_steering_joint | text | | the axle that steers is not that of the wheels
+        right_steering_joint | text | | the same
+        wheel_separation | number | | m, for the acceleration of the rims
+        wheelSeparation | number | | the same
+        wheel_base | number | 1 | m, of a vehicle that steers
+        steering_limit | number | 0.5 | rad
+        min_velocity | number | none | m/s and rad/s; also `min_linear_velocity`, `min_angular_velocity`
+        max_velocity | number | none | the same with `max`
+        min_acceleration | number | -`max_acceleration` | m/s^2 and rad/s^2; also `linear`, `angular`
+        max_acceleration | number | none | the same with `max`
+        max_wheel_acceleration | number | 0: none | m/s^2, of the rim of each wheel
+        wheelAcceleration | number | 0: none | the same
+    """,
     "gz-sim-hydrodynamics-system": """
         default_current | three numbers | 0 0 0 | m/s, in the world; without a table
         lookup_current_x | text | | column of the table

@@ -21,6 +21,7 @@ from navsense.core.errors import MotionError, SimulationError
 from navsense.core.pose import Pose, from_rpy
 from navsense.motion import JointTrack, joint_positions
 from navsense.recordings.joint_log import load_joint_log
+from navsense.recordings.static_transforms import list_static_transforms
 from navsense.world import Joint, Link, Model, World
 
 Array = NDArray[np.float64]
@@ -63,6 +64,7 @@ def swing(time: Array) -> tuple[Array, Array, Array]:
     return 0.7 * np.sin(2.0 * time), 1.4 * np.cos(2.0 * time), -2.8 * np.sin(2.0 * time)
 
 
+@pytest.mark.requirement("IMU-2")
 def test_an_imu_on_a_revolute_joint_feels_centripetal_and_tangential_acceleration(tmp_path: Path) -> None:
     """About the vertical: -omega^2 r along the arm, alpha r across it, gravity up; the gyroscope measures omega."""
     fixed = make_joint("mount", "base", "upper", "0 0 1", "fixed")
@@ -91,6 +93,7 @@ def test_a_pendulum_turns_gravity_in_the_frame_of_the_imu(tmp_path: Path) -> Non
     np.testing.assert_allclose(force[:, 1], 0.0, rtol=0.0, atol=1e-12)
 
 
+@pytest.mark.requirement("IMU-2")
 def test_a_slide_on_a_turntable_feels_the_coriolis_acceleration(tmp_path: Path) -> None:
     """At r = 0.2 + 0.3 t on a table with omega = 1.5 rad/s: -omega^2 r along the slide, 2 omega r' across it."""
     table = make_joint("table", "base", "upper", "0 0 1", "continuous")
@@ -301,14 +304,8 @@ def test_a_recording_of_a_moving_robot_is_still_one_motion(tmp_path: Path) -> No
     again = ns.simulate(make_tree(), 0.9, motion=str(path))
     count = again.truth["base"].time.size
     np.testing.assert_allclose(again.truth["base"].position, run.truth["base"].position[:count], rtol=0.0, atol=1e-9)
-    transforms = {(t.parent, t.child) for t in list_transforms(run)}
-    assert not {child for _, child in transforms} & {"arm::upper", "arm::lower", "arm::tool"}
-
-
-def list_transforms(run: ns.Run) -> list[object]:
-    from navsense.recordings.static_transforms import list_static_transforms
-
-    return list(list_static_transforms(run.session.world))
+    fixed = {transform.child for transform in list_static_transforms(run.session.world)}
+    assert not fixed & {"arm::upper", "arm::lower", "arm::tool"}
 
 
 def write_csv(path: Path) -> None:

@@ -32,7 +32,9 @@ def write(path: Path, text: str) -> Path:
 
 def load_text(folder: Path, text: str, **options: Any) -> Replay:
     """Return the motion of a CSV log with this text."""
-    return load(write(folder / "log.csv", text), **options)
+    motion = load(write(folder / "log.csv", text), **options)
+    assert isinstance(motion, Replay)
+    return motion
 
 
 def reorder(text: str, order: list[int], header: list[str] | None = None, delimiter: str = ",") -> str:
@@ -226,7 +228,7 @@ ROW = "0,59.4,10.5,0,0,0,0\n1,59.4,10.5,0,0,0,0\n"
     [
         (GEODETIC + "0,95,10,0,0,0,0\n" + ROW, 2, r"latitude of row 0 \(deg\): 95.0; must be from -90 to 90"),
         (GEODETIC + ROW + "2,1,400,0,0,0,0\n", 4, r"longitude of row 2 \(deg\): 400.0; must be from -360 to 360"),
-        (GEODETIC + ROW + "2,1,1,0,6000,0,0\n", 4, r"heading of row 2 \(deg\): 6000.0; .*, write heading_rad"),
+        (GEODETIC + ROW + "2,1,1,0,6000,0,0\n", 4, r"heading of row 2 \(deg\): 6000.0; .*; wrap the angle"),
         (GEODETIC + ROW + "2,1,1,0,0,-91,0\n", 4, r"pitch of row 2 \(deg\): -91.0; must be from -90 to 90"),
         (GEODETIC + ROW + "2,1,1,nan,0,0,0\n", 4, "altitude of row 2: nan; must be finite"),
         (GEODETIC + ROW + "2,1,1,up,0,0,0\n", 4, "altitude: up; must be a finite number"),

@@ -73,7 +73,8 @@ def test_a_turn_of_any_angle_is_an_arc(angle: float) -> None:
     x, y, z = motion.at(np.array([2.0])).position_w[0]
     radius = 1.4 / angle
     chord = 2.0 * radius * math.sin(0.5 * angle)
-    np.testing.assert_allclose((x, y), (chord * math.cos(0.5 * angle), chord * math.sin(0.5 * angle)), rtol=1e-12)
+    expected = (chord * math.cos(0.5 * angle), chord * math.sin(0.5 * angle))
+    np.testing.assert_allclose((x, y), expected, rtol=1e-12, atol=0.0)
     assert z == 0.0
 
 

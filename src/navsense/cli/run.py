@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import click
 
@@ -25,6 +27,10 @@ from navsense.cli.progress import show_progress
 from navsense.cli.stop_signals import interrupt_between_steps, report_interrupt
 from navsense.cli.tables import Column, print_table
 
+if TYPE_CHECKING:  # heavy imports
+    from navsense.motion.base import Motion
+    from navsense.world import World
+
 COLUMNS = (
     Column("sensor", "name"),
     Column("type", "name"),
@@ -37,6 +43,20 @@ COLUMNS = (
 
 MAX_DELAY = 0.1
 """The command warns if the run falls further (s) behind its speed."""
+
+
+def print_motions(world: World, motions: Mapping[str, Motion], tracks: Iterable[str]) -> None:
+    """Print the warnings of a world with its motions, and which models and joints follow a file."""
+    from navsense.description import format_motion_details
+    from navsense.motion.base import HasNotes
+
+    print_warnings(world, err=True)
+    for model, motion in motions.items():
+        click.echo(f"{model}: follows --motion{format_motion_details(world.model(model).motion or motion)}", err=True)
+        for note in motion.notes if isinstance(motion, HasNotes) else ():
+            click.echo(f"note: {note}", err=True)
+    for joint in tracks:
+        click.echo(f"{joint}: follows --joints", err=True)
 
 
 @click.command(cls=OutputCommand)
@@ -104,25 +124,15 @@ def run(
     WORLD is an SDF, URDF or xacro file.
     """
     from navsense.core.text import format_count, format_size
-    from navsense.description import format_motion_details
     from navsense.fault_file import describe_inactive_faults
     from navsense.messages.schemas import DEFAULT_DISTRIBUTION
-    from navsense.motion.base import HasNotes
     from navsense.runner.run import load_joints, load_motions, record
     from navsense.simulation.motions import replace_joint_tracks, replace_motions
 
     world = world_options.load(fidelity)
     motions = load_motions(world, parse_motion_options(motion), parse_bandwidth_options(bandwidth))
     tracks = load_joints(joints)
-    moving_world = replace_joint_tracks(replace_motions(world, motions), tracks)
-    print_warnings(moving_world, err=True)
-    for model, model_motion in motions.items():
-        details = format_motion_details(moving_world.model(model).motion or model_motion)
-        click.echo(f"{model}: follows --motion{details}", err=True)
-        for note in model_motion.notes if isinstance(model_motion, HasNotes) else ():
-            click.echo(f"note: {note}", err=True)
-    for joint in tracks:
-        click.echo(f"{joint}: follows --joints", err=True)
+    print_motions(replace_joint_tracks(replace_motions(world, motions), tracks), motions, tracks)
     with ExitStack() as stack:
         stack.enter_context(report_interrupt(is_recording=bool(output)))
         display = stack.enter_context(show_progress())

@@ -14,19 +14,22 @@ frame k lies on it at q = 0. With R = rotation_wj, the axis u (unit vector, equa
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal
 
 import numpy as np
 
-from navsense.core.errors import MotionError
+from navsense.core import inputs
+from navsense.core.errors import MotionError, Where
 from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
 from navsense.core.rotation import cross, multiply, rotate
 from navsense.core.summaries import format_spec
+from navsense.core.text import parse_decimal
 from navsense.core.typing import FloatArray, Quaternions, Times, Vector, Vectors
-from navsense.motion._spline import interpolate
+from navsense.motion._spline import interpolate, split_rows
 from navsense.motion.base import Motion, MotionBlock, check_instants, copy_read_only, empty_arrays
 
 JointKind = Literal["revolute", "prismatic"]
@@ -62,8 +65,8 @@ class JointTrack:
     after 0.
 
     >>> swing = ns.motion.JointTrack(np.linspace(0.0, 2.0, 201), np.sin(np.linspace(0.0, 2.0, 201)))
-    >>> swing.at(np.array([1.0])).round(6)  # sin, cos, -sin
-    array([[ 0.841471,  0.540302, -0.841471]])
+    >>> swing.at(np.array([1.0])).round(4)  # sin, cos, -sin
+    array([[ 0.8415,  0.5403, -0.8415]])
     """
 
     time: Times
@@ -129,13 +132,55 @@ def joint_positions(time: Times, positions: Mapping[str, FloatArray]) -> dict[st
     Raises `MotionError` as `JointTrack` does.
 
     >>> time = np.linspace(0.0, 2.0, 21)
-    >>> ns.motion.joint_positions(time, {"elbow": 0.5 * time})["elbow"].at(np.array([1.0])).round(6)
-    array([[0.5, 0.5, 0. ]])
+    >>> tracks = ns.motion.joint_positions(time, {"elbow": 0.5 * time})
+    >>> tracks["elbow"].at(np.array([1.0]))[0, :2].round(6)  # rad, rad/s
+    array([0.5, 0.5])
     """
     times = np.array(time, dtype=np.float64)
     if times.size and np.isfinite(times.flat[0]):
         times -= times.flat[0]
     return {name: JointTrack(times, np.array(values, dtype=np.float64)) for name, values in positions.items()}
+
+
+TIME_COLUMNS = ("time", "timestamp", "t")
+
+_FILE_KIND = inputs.FileKind("log of joints", MotionError, "must be a CSV file in UTF-8, or a recording of messages")
+
+
+def read_joint_csv(name: str) -> dict[str, JointTrack]:
+    """Return the tracks of a CSV log with the header `time,JOINT,...`. Raises `MotionError` with the line."""
+
+    def list_rows() -> Iterator[tuple[int, str]]:
+        lines = ((number, line) for number, line in enumerate(inputs.read_lines(name, _FILE_KIND), 1) if line.strip())
+        return islice(lines, 1, None)
+
+    first = next((line for line in inputs.read_lines(name, _FILE_KIND) if line.strip()), "")
+    columns = [part.strip() for part in first.split(",")]
+    if columns[0].lower() not in TIME_COLUMNS or len(columns) < 2 or "" in columns or len(set(columns)) < len(columns):
+        allowed = "must be time,JOINT,... with the name of each joint once"
+        raise MotionError("header of the log of joints", first.strip(), allowed=allowed, where=Where(name, 1))
+    count = sum(1 for _ in list_rows())
+    values, lines = np.empty((count, len(columns))), (line for _, line in list_rows())
+    for part in split_rows(count):
+        try:
+            block = np.loadtxt(islice(lines, part.stop - part.start), delimiter=",", comments=None, ndmin=2)
+            values[part] = block
+        except ValueError as error:
+            _raise_first_error(name, list_rows(), columns)
+            raise MotionError("log of joints", str(error), where=Where(name), allowed=_FILE_KIND.allowed) from error
+    return joint_positions(values[:, 0], dict(zip(columns[1:], values[:, 1:].T, strict=True)))
+
+
+def _raise_first_error(name: str, rows: Iterable[tuple[int, str]], columns: list[str]) -> None:
+    """Raise `MotionError` for the first row that is not one number for each column."""
+    for number, line in rows:
+        cells = line.split(",")
+        if len(cells) != len(columns):
+            allowed = f"must be {len(columns)}, as in the header"
+            raise MotionError("number of columns", len(cells), allowed=allowed, where=Where(name, number))
+        for cell, column in zip(cells, columns, strict=True):
+            if parse_decimal(cell) is None:
+                raise MotionError(column, cell.strip(), allowed="must be a finite number", where=Where(name, number))
 
 
 @kernel

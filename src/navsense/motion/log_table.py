@@ -249,10 +249,11 @@ class LogFile:
         if math.isfinite(quantity.limit):
             row = find_first_true(np.abs(values) * size > quantity.limit + LIMIT_TOLERANCE)
             if row >= 0:
-                unit, other = ("rad", "deg") if size == 1.0 else ("deg", "rad")
                 limit = f"{quantity.limit / size:.6g}"
-                remedy = f"if it is in {other}, write {name}_{other} in the header"
-                what, value = f"{column.name} of row {row} ({unit})", float(values[row])
+                what = f"{column.name} of row {row} ({'rad' if size == 1.0 else 'deg'})"
+                value, remedy = float(values[row]), "wrap the angle, or correct the row"
+                if size == 1.0:
+                    remedy = f"if it is in degrees, write {name}_deg in the header"
                 allowed = f"must be from -{limit} to {limit}"
                 raise MotionError(what, value, where=self.find_line(row), allowed=allowed, remedy=remedy)
         if size != 1.0:

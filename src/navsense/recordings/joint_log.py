@@ -10,19 +10,15 @@ from __future__ import annotations
 
 import os
 import re
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from navsense.core import inputs
 from navsense.core.errors import MotionError, RecordingError, Where
 from navsense.core.names import resolve_name
-from navsense.core.text import parse_decimal
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.messages.base import NANOSECONDS_PER_SECOND
-from navsense.motion._spline import split_rows
-from navsense.motion.joints import JointTrack, joint_positions
+from navsense.motion.joints import JointTrack, read_joint_csv
 from navsense.recordings import message_recordings
 from navsense.recordings.channels import MessageReader
 from navsense.recordings.columns import read_stamp_field
@@ -30,10 +26,6 @@ from navsense.recordings.format import find_format_of_recording, list_suffixes
 from navsense.recordings.quantities import decode_topic
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
-
-TIME_COLUMNS = ("time", "timestamp", "t")
-
-_FILE_KIND = inputs.FileKind("log of joints", MotionError, "must be a CSV file in UTF-8, or a recording of messages")
 
 
 def load_joint_log(path: str | os.PathLike[str]) -> dict[str, JointTrack]:
@@ -57,49 +49,13 @@ def load_joint_log(path: str | os.PathLike[str]) -> dict[str, JointTrack]:
         if find_format_of_recording(file) is not None and message_recordings.is_message_recording(file):
             with message_recordings.open_messages(file) as reader:
                 return _read_messages(reader, topic, file)
-        return _read_csv(text)
+        return read_joint_csv(text)
     except RecordingError as error:
         place = error.where or Where(str(file))
         raise MotionError(error.what, error.value, allowed=error.allowed, where=place, remedy=error.remedy) from error
     except MotionError as error:
         error.where = error.where or Where(str(file))
         raise
-
-
-def _read_csv(name: str) -> dict[str, JointTrack]:
-    """Return the tracks of a CSV log."""
-
-    def list_rows() -> list[tuple[int, str]] | islice[tuple[int, str]]:
-        lines = ((number, line) for number, line in enumerate(inputs.read_lines(name, _FILE_KIND), 1) if line.strip())
-        return islice(lines, 1, None)
-
-    first = next((line for line in inputs.read_lines(name, _FILE_KIND) if line.strip()), "")
-    columns = [part.strip() for part in first.split(",")]
-    if columns[0].lower() not in TIME_COLUMNS or len(columns) < 2 or "" in columns or len(set(columns)) < len(columns):
-        allowed = "must be time,JOINT,... with the name of each joint once"
-        raise MotionError("header of the log of joints", first.strip(), allowed=allowed, where=Where(name, 1))
-    count = sum(1 for _ in list_rows())
-    values, lines = np.empty((count, len(columns))), (line for _, line in list_rows())
-    for part in split_rows(count):
-        try:
-            block = np.loadtxt(islice(lines, part.stop - part.start), delimiter=",", comments=None, ndmin=2)
-            values[part] = block
-        except ValueError as error:
-            _raise_first_error(name, list_rows(), columns)
-            raise MotionError("log of joints", str(error), where=Where(name), allowed=_FILE_KIND.allowed) from error
-    return joint_positions(values[:, 0], dict(zip(columns[1:], values[:, 1:].T, strict=True)))
-
-
-def _raise_first_error(name: str, rows: list[tuple[int, str]] | islice[tuple[int, str]], columns: list[str]) -> None:
-    """Raise `MotionError` for the first row that is not one number for each column."""
-    for number, line in rows:
-        cells = line.split(",")
-        if len(cells) != len(columns):
-            allowed = f"must be {len(columns)}, as in the header"
-            raise MotionError("number of columns", len(cells), allowed=allowed, where=Where(name, number))
-        for cell, column in zip(cells, columns, strict=True):
-            if parse_decimal(cell) is None:
-                raise MotionError(column, cell.strip(), allowed="must be a finite number", where=Where(name, number))
 
 
 def _read_messages(reader: MessageReader, topic: str, file: Path) -> dict[str, JointTrack]:

@@ -287,11 +287,14 @@ def _select_channel(reader: MessageReader, file: Path, query: MotionQuery, comma
 
     Poses have priority over velocity commands, and of these the topic `command_topic` of the model.
     """
-    channels = {
-        channel.topic: channel
+    found = [
+        channel
         for channel in reader.channels
         if channel.is_ros and channel.type in TOPIC_READERS and query.type in ("", channel.type)
-    }
+        if not channel.topic.endswith("tf_static")
+    ]
+    # Topics of poses come first.
+    channels = {channel.topic: channel for channel in sorted(found, key=lambda one: one.type not in POSE_TYPES)}
     name = query.topic or query.link
     if name:
         stored = message_recordings.read_stored_topics(reader).list_truth_topics()
@@ -301,7 +304,7 @@ def _select_channel(reader: MessageReader, file: Path, query: MotionQuery, comma
         fallback = endings[0] if len(endings) == 1 else name
         topic = next((candidate for candidate in candidates if candidate in channels), fallback)
         return channels[_select_name(list(channels), topic, file)]
-    names = [topic for topic, channel in channels.items() if not (channel.latched or topic.endswith("tf_static"))]
+    names = [topic for topic, channel in channels.items() if not channel.latched]
     # One topic of poses is enough: other types count without one only.
     poses = [topic for topic in names if channels[topic].type in POSE_TYPES]
     if reader.is_navsense:

@@ -70,7 +70,7 @@ def _read_drive(context: Context, scope: Scope, poses: FramePoses, plugin: Eleme
         kind=kind,
         topic=topic,
         pose=Pose(_find_center(scope, poses, plugin, kind)),
-        limits=NO_LIMITS if kind == "free" else _read_limits(context, plugin),
+        limits=NO_LIMITS if kind == "free" else _read_limits(context, plugin, is_gazebo=is_gazebo),
     )
 
 
@@ -108,7 +108,7 @@ def _find_positions(scope: Scope, poses: FramePoses, names: Iterator[str]) -> It
             yield poses.find_pose(node).position
 
 
-def _read_limits(context: Context, plugin: Element) -> CommandLimits:
+def _read_limits(context: Context, plugin: Element, *, is_gazebo: bool) -> CommandLimits:
     """Return the limits of velocity and acceleration of a plug-in. A text that is no number gives a warning."""
     linear, angular = (_read_bounds(context, plugin, part) for part in ("linear_", "angular_"))
     limits: dict[str, float] = {}
@@ -123,7 +123,8 @@ def _read_limits(context: Context, plugin: Element) -> CommandLimits:
     track = _read_number(context, plugin, ("wheel_separation", "wheelSeparation"), 0.0)
     if rim > 0.0 and track > 0.0:
         limits["max_acceleration"], limits["track"] = rim, track
-    if plugin.find(*STEERING_TAGS) is not None:
+    # Other plug-ins of vehicles that steer have no wheel base in the file.
+    if plugin.find(*STEERING_TAGS) is not None and (is_gazebo or plugin.find("wheel_base") is not None):
         base = _read_number(context, plugin, ("wheel_base",), WHEEL_BASE)
         angle = _read_number(context, plugin, ("steering_limit",), STEERING_LIMIT)
         if base > 0.0 and 0.0 < angle <= 0.5 * math.pi:
