@@ -168,6 +168,11 @@ SENSORS = {
     "dvl": ("dvl", 8.0, DVL),
     "adcp": ("adcp", 4.0, ADCP),
     "dvl_gazebo": ("custom", 8.0, GAZEBO_DVL),
+    "camera": (
+        "camera",
+        30.0,
+        "<camera><horizontal_fov>1.2</horizontal_fov><image><width>640</width><height>480</height></image></camera>",
+    ),
 }
 """Name of a world -> type of its sensor, rate (Hz), element."""
 
@@ -323,7 +328,8 @@ def list_worlds() -> dict[str, str]:
     """Return the text of each world by name."""
     drift = clock("computer", CLOCKS["drift"])
     texts = {f"sensor/{name}": world(sensor(name, clock="computer"), clocks=drift) for name in SENSORS}
-    everything = "".join(sensor(name, clock="computer") for name in SENSORS)
+    # Older versions have no camera. Without it, a recording of all sensors has the same topics in every version.
+    everything = "".join(sensor(name, clock="computer") for name in SENSORS if name != "camera")
     texts["sensor/all"] = world(everything, clocks=drift)
     two = sensor("imu", clock="one") + sensor("magnetometer", clock="one")
     texts |= {f"clock/{name}": world(two, clocks=clock("one", content)) for name, content in CLOCKS.items()}

@@ -28,7 +28,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
         "Worlds and runs",
         {
             "navsense": "",
-            "navsense.world": "World Model Link MountedSensor Note",
+            "navsense.world": "World Model Link MountedSensor Switch Note",
             "navsense.runner.run": "Run RecordResult",
             "navsense.simulation.live_run": "LiveRun Step LiveSensor LiveClock",
         },

@@ -23,6 +23,7 @@ from navsense.sensors import (
     SENSORS,
     Adcp,
     Altimeter,
+    Camera,
     Cone,
     Depth,
     DepthCells,
@@ -117,6 +118,7 @@ def test_every_spec_class_is_checked() -> None:
     assert classes - set(SHEETS) == {public.Output}
     allowed = {(Imu, "reference"), (Depth, "assumed"), (Range, "sound"), (Sound, "speed"), (Dvl, "echo_strength")}
     allowed |= {(Dvl, "long_term"), (Adcp, "backscatter"), (DepthCells, "transmit_length"), (ScheduledFault, "where")}
+    allowed |= {(Camera, "intrinsics"), (Camera, "projection")}
     for sheet in SHEETS.values():
         for field in fields(sheet):
             if (type(sheet), field.name) in allowed:

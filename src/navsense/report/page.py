@@ -234,7 +234,9 @@ def _format_sensor_section(data: ReportData, name: str, sections: Sequence[Array
         content = _format_arrays(folded, reading, data.span)
         body += f"<details><summary>More: {titles}</summary>{content}</details>"
     if not sections:
-        body += f"<p>No figures: the recording has no ideal readings of {escape(name)}.</p>"
+        has_ideal = bool(reading.ideal)
+        reason = "its readings are constant and have no error" if has_ideal else "the recording has no ideal readings"
+        body += f"<p>No figures of {escape(name)}: {reason}.</p>"
     return body
 
 

@@ -95,9 +95,10 @@ def make_array_sections(reading: Reading, sensor: MountedSensor | None) -> list[
 
 
 def _are_constant_flags(channels: Sequence[ResidualChannel]) -> bool:
-    """Return True if the channels are flags that never change and equal their ideal values."""
+    """Return True if the channels are flags or pixels that never change and equal their ideal values."""
     return all(
-        c.unit == "1" and not c.declared_stddev and not c.residual.any() and not np.ptp(c.reading) for c in channels
+        c.unit in ("1", "px") and not c.declared_stddev and not c.residual.any() and not np.ptp(c.reading)
+        for c in channels
     )
 
 

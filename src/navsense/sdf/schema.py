@@ -178,6 +178,7 @@ CAMERA_PLUGIN_SCHEMA = ElementSchema(
             imageTopicName CxPrime borderCrop border_crop imageSensorName triggerTopicName triggered
             depthImageTopicName depthImageInfoTopicName depthImageCameraInfoTopicName pointCloudTopicName
             pointCloudCutoff pointCloudCutoffMax rangeMax min_depth max_depth maxDepth minDepth update_rate
+            attenuationR attenuationG attenuationB backgroundR backgroundG backgroundB
             """
         ),
         _IMAGE_OF_PLUGIN,
