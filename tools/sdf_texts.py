@@ -329,7 +329,7 @@ TEXTS: dict[str, str] = {
         localization | `CUSTOM`, `ENU`, `NED` or `NWU` | `CUSTOM` | `GRAV_UP` and `GRAV_DOWN` are errors
         custom_rpy | three numbers | 0 0 0 | rad, with `CUSTOM`
     """,
-    "custom_rpy": "@parent_frame | text | the sensor | `world` or a link",
+    "custom_rpy": "@parent_frame | text | the sensor | `world` or a link; empty: the sensor",
     "navsense:reference": "@period | number > 0 | none | s between two resets",
     "navsat": """
         position_sensing | element | none | noise of `<horizontal>` and `<vertical>`

@@ -90,7 +90,7 @@ def read_lines(message: Any) -> list[Line]:
     colors = [(color.r, color.g, color.b) for color in marker.colors]
     assert colors[::2] == colors[1::2]
     assert {color.a for color in marker.colors} == {1.0}
-    return [Line(*ends, color) for *ends, color in zip(points[::2], points[1::2], colors[::2], strict=True)]
+    return [Line(start, end, color) for start, end, color in zip(points[::2], points[1::2], colors[::2], strict=True)]
 
 
 def find_frame(path: Path, name: str) -> Pose:

@@ -52,7 +52,7 @@ def check(message: MessageEncoder, numbered: bool) -> None:
     for i, (row, packed) in enumerate(zip(rows, found.pack(rows, FIRST), strict=True)):
         got = packed.tobytes()
         if has_ros2_fields:  # rosbags converts between equal fields only, so it serialises the message of ROS 1
-            values = store.deserialize_cdr(row.tobytes(), message.type)
+            values: Any = store.deserialize_cdr(row.tobytes(), message.type)
             if numbered:
                 vars(values)["header"] = SimpleNamespace(**vars(values.header), seq=0)
             expected = bytearray(ros1_store.serialize_ros1(values, message.type))

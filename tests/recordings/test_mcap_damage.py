@@ -18,13 +18,14 @@ from mcap.writer import CompressionType, Writer
 import navsense as ns
 from navsense import recordings
 from navsense.cli.application import cli
-from navsense.core.errors import RecordingError
+from navsense.core.errors import DamagedError, RecordingError, describe_damage
 from navsense.core.readings import ARRAY_GROUPS
 from navsense.recordings.convert import convert
 from navsense.recordings.mcap import records
 from navsense.recordings.mcap.recovery import recover_mcap
 from navsense.recordings.message_recordings import open_messages
 from navsense.recordings.summary import read_summary
+from navsense.recordings.world_json import list_notes, world_from_json, world_to_json
 
 SEEDS = range(4)
 """Each seed flips one bit in every record."""
@@ -230,3 +231,19 @@ def test_data_section_checksum_is_verified_by_recovery_and_without_a_summary(tmp
     else:
         with pytest.raises(RecordingError, match="its data section has a wrong CRC"):
             read_topics(path)
+
+
+@pytest.mark.requirement("FIL-1")
+def test_damage_is_named_once(builders: ModuleType) -> None:
+    """Errors of a damaged world, whose causes are also errors of damage, contain the word once."""
+    stored = world_to_json(builders.make_world())
+    for damage, text in (
+        ({"anomalies": "none"}, "anomalies has a wrong type"),
+        ({"models": 1}, "'int' object is not iterable"),
+    ):
+        world = {**stored, **damage}
+        with pytest.raises(DamagedError) as caught:
+            world_from_json(world)
+        assert str(caught.value).count("damaged: ") == 1
+        assert list_notes(world) == (f"its world cannot be read: {text}",)
+        assert describe_damage(caught.value) in (text, f"its world cannot be read: {text}")

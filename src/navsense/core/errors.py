@@ -225,6 +225,11 @@ class DamagedError(Exception):
     """Invalid content of a recording. Not a `NavsenseError`: `open_messages` adds the path and the remedy."""
 
 
+def describe_damage(error: Exception) -> str:
+    """Return the text of an error without "damaged: ", for an error that already says so."""
+    return str(error).removeprefix("damaged: ")
+
+
 class AnalysisError(NavsenseError):
     """Data that cannot be analysed: shape, gaps, length, or an invalid argument.
 

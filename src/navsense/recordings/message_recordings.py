@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from navsense.core import inputs
-from navsense.core.errors import DamagedError, NavsenseError, RecordingError, Where
+from navsense.core.errors import DamagedError, NavsenseError, RecordingError, Where, describe_damage
 from navsense.recordings.base import find_damaged_file_remedy, make_os_error, require_format
 from navsense.recordings.channels import IndexedReader, MessageReader
 from navsense.recordings.format import find_format_of_recording
@@ -42,7 +42,9 @@ def open_messages(path: Path) -> Iterator[IndexedReader]:
         raise
     except (DamagedError, struct.error) as error:
         remedy = find_damaged_file_remedy(path)
-        raise RecordingError(f"the recording is damaged: {error}", where=where, remedy=remedy) from error
+        raise RecordingError(
+            f"the recording is damaged: {describe_damage(error)}", where=where, remedy=remedy
+        ) from error
     except OSError as error:
         if error.strerror:
             raise make_os_error(path, error, "read") from error

@@ -22,7 +22,7 @@ import numpy as np
 
 from navsense import messages
 from navsense.core import inputs
-from navsense.core.errors import DamagedError, RecordingError
+from navsense.core.errors import DamagedError, RecordingError, describe_damage
 from navsense.core.readings import (
     NANOSECONDS,
     Current,
@@ -387,7 +387,7 @@ class ReadingAssembler:
                 epoch = first_log_time // NANOSECONDS_PER_SECOND
             seed, duration = int(metadata.get("seed", 0)), float(metadata.get(DURATION_KEY, math.inf))
         except (DamagedError, ValueError, TypeError) as error:
-            raise RecordingError(f"the recording is damaged: {error}", where=reader.where) from error
+            raise RecordingError(f"the recording is damaged: {describe_damage(error)}", where=reader.where) from error
         self.time_base = TimeBase(epoch, reader.is_navsense, self.recorded_world.has_world_json)
         self.recorded_run = RecordedRun(
             self.world, epoch, seed, duration, runs[:1], stored_topics=self.recorded_world.topics

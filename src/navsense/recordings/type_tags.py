@@ -106,7 +106,7 @@ TYPES: dict[str, StoredType] = {
             "range_noise": "range",
         },
     ),
-    "dvl_message_options": StoredType(sensors.DvlMessageOptions),
+    "dvl_message_options": StoredType(sensors.DvlMessageOptions, absent={"world_ned_frame": ""}),
     "echo_strength": StoredType(sensors.EchoStrength, keys={"lock_width": "slope"}),
     "fan": StoredType(sensors.Fan),
     "faults": StoredType(Faults),

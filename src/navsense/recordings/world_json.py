@@ -19,7 +19,7 @@ import numpy as np
 
 from navsense.clock import Clock, Latency
 from navsense.core import inputs
-from navsense.core.errors import DamagedError, NavsenseError
+from navsense.core.errors import DamagedError, NavsenseError, describe_damage
 from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose
 from navsense.environment.base import Environment, FieldSum, UniformField
@@ -359,7 +359,7 @@ def list_notes(data: Any) -> tuple[str, ...]:
         world_data = inputs.parse_json(data) if isinstance(data, str | bytes) and data else data
         stored = world_from_json(world_data) if world_data else None
     except (DamagedError, ValueError) as error:
-        return (f"its world cannot be read: {error}",)
+        return (f"its world cannot be read: {describe_damage(error).removeprefix('its world cannot be read: ')}",)
     if stored is None:
         return (format_note(world_data),) if world_data else ()
     return stored.notes
