@@ -18,6 +18,7 @@ from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import click
+from compare_libsdformat import REFUSALS, read_table
 from sdf_texts import TEXTS
 
 from navsense.cli.application import cli
@@ -67,6 +68,9 @@ from navsense.sensors import SENSORS, Dvl, Magnetometer, MessageDialect, Sensor,
 from navsense.world import CurrentTopic, MountedSensor
 
 ROOT = Path(__file__).resolve().parent.parent
+LIBSDFORMAT = "12.3"
+"""The version of libsdformat that is compared."""
+
 FOLDER = ROOT / "docs" / "reference"
 
 WRITTEN = "<!-- Written by `python tools/reference.py`; do not edit. -->"
@@ -327,7 +331,35 @@ def format_sdf_elements() -> str:
         lines.extend(format_section(name, place))
     lines += ["## Sensor types that are not simulated", "", "`navsense describe` lists sensors of these types.", ""]
     lines += [*(f"- `{name}`" for name in sorted(schema.UNSIMULATED_TYPES)), ""]
+    lines += format_refusals()
     return "\n".join(lines).replace("\n\n\n", "\n\n")
+
+
+def format_refusals() -> list[str]:
+    """Return the section about the files that libsdformat accepts and navsense refuses."""
+    files = list(read_table().values())
+    refused = [file for file in files if file.refusal]
+    lines = [
+        "## Files that libsdformat accepts and navsense refuses",
+        "",
+        f"navsense is compared with libsdformat {LIBSDFORMAT}, Gazebo's reader, on {len(files)} public SDF, URDF and",
+        "xacro files (`tests/oracles/libsdformat-files`).",
+        f"libsdformat accepts {sum(not file.errors for file in files)} of them.",
+        f"navsense refuses {len(refused)} of these, for the following reasons:",
+        "",
+        "| error | files | example |",
+        "|---|---|---|",
+    ]
+    for text in REFUSALS:
+        paths = [f"`{file.repository}`, `{file.path}`" for file in refused if file.refusal == text]
+        lines.append(f"| ... {text} | {len(paths)} | {paths[0]} |")
+    lines += ["", *(f"- *... {text}*: {reason}" for text, reason in REFUSALS.items()), ""]
+    lines += [
+        "Unknown or misspelt elements are errors, too, inside `<sensor>`, `<noise>`, `<clock>`, plug-ins of sensors",
+        "and the namespace `navsense`. libsdformat ignores them, and the sensor would differ from its declaration.",
+        "",
+    ]
+    return lines
 
 
 def format_command_line() -> str:
