@@ -200,6 +200,24 @@ OTHER_TOPICS = {
 }
 """Topic without a sensor's messages -> its type."""
 
+STRICTER = {
+    "unknown, repeated or misplaced part of a sensor, clock or noise": "a misspelt element would change the readings",
+    "the same in a plug-in of a sensor that is read": "a misspelt element would change the readings",
+    "the same in an element of navsense": "only navsense reads it",
+    "invalid value of an element that is read": "libsdformat uses a default, or a part of the value",
+    "number out of its range, such as a rate below 0": "the value has no meaning",
+    "`<max_step_size>` of 0 or less": "sensors without a rate would have none",
+    "unknown frame in `<xyz expressed_in>`": "the direction of the axis is unknown",
+    "invalid or missing surface that rays may hit": "the ranges would be wrong",
+    "NavSat in a world without `<spherical_coordinates>`": "its position on earth is unknown",
+    "no world and no model, or several": "a file describes one world, or one model",
+    "SDF older than 1.4 or newer than 1.12": "its elements can have another meaning",
+    "document type, or text after the outermost element": "entities can exhaust the memory; not well-formed XML",
+    "xacro in a file without the suffix `.xacro`": "it can execute code",
+    "size, depth or number of includes beyond the limits": "they bound time and memory",
+}
+"""Files that libsdformat accepts and navsense refuses -> the reason. The tests show them by files."""
+
 INTERNAL = {schema.MERGED_MODEL_TAG, schema.SKIPPED_INCLUDE_TAG, schema.ACTUATOR_TAG}
 
 FIELD_TEXT = re.compile(r"^((?:\w+)(?:, _?\w+)*): (.+(?:\n[ ]{4,}.+)*)", re.MULTILINE)
@@ -301,7 +319,8 @@ def format_section(name: str, place: Place) -> Iterator[str]:
         yield ""
     excluded = [(tag, f"not supported: {text}") for tag, text in found.unsupported.items()]
     excluded += [(f"@{tag}", f"not supported: {text}") for tag, text in found.ignored_attributes.items()]
-    excluded += [(tag, f"an error: {text}") for tag, text in found.forbidden.items()]
+    effect = "an error" if found.strict else "a warning outside sensors" if found.strict is None else "a warning"
+    excluded += [(tag, f"{effect}: {text}") for tag, text in found.forbidden.items()]
     if excluded:
         yield "| element | reason |"
         yield "|---|---|"
@@ -321,7 +340,10 @@ def format_sdf_elements() -> str:
         "",
         "This page lists every element that navsense reads, with its type, default and unit, also those of plug-ins of",
         "other programs. It also lists every element of the SDF specification that has no effect, with the reason.",
-        "`navsense describe WORLD` prints these for a file. Other elements are errors. The sign @ marks an attribute.",
+        "`navsense describe WORLD` prints these for a file. The sign @ marks an attribute.",
+        "",
+        "Other elements and attributes, and repeated ones, are warnings. Inside `<sensor>`, `<clock>`, plug-ins of",
+        "sensors and elements of navsense they are errors.",
     ]
     chapter = ""
     for title, name, place in SECTIONS:
@@ -331,6 +353,8 @@ def format_sdf_elements() -> str:
         lines.extend(format_section(name, place))
     lines += ["## Sensor types that are not simulated", "", "`navsense describe` lists sensors of these types.", ""]
     lines += [*(f"- `{name}`" for name in sorted(schema.UNSIMULATED_TYPES)), ""]
+    lines += ["## Errors that libsdformat does not report", "", "| error | reason |", "|---|---|"]
+    lines += [*(f"| {error} | {reason} |" for error, reason in STRICTER.items()), ""]
     lines += format_refusals()
     return "\n".join(lines).replace("\n\n\n", "\n\n")
 
@@ -345,7 +369,7 @@ def format_refusals() -> list[str]:
         f"navsense is compared with libsdformat {LIBSDFORMAT}, Gazebo's reader, on {len(files)} public SDF, URDF and",
         "xacro files (`tests/oracles/libsdformat-files`).",
         f"libsdformat accepts {sum(not file.errors for file in files)} of them.",
-        f"navsense refuses {len(refused)} of these, for the following reasons:",
+        f"navsense refuses {len(refused)} of these, for reasons of the table above:",
         "",
         "| error | files | example |",
         "|---|---|---|",
@@ -354,11 +378,6 @@ def format_refusals() -> list[str]:
         paths = [f"`{file.repository}`, `{file.path}`" for file in refused if file.refusal == text]
         lines.append(f"| ... {text} | {len(paths)} | {paths[0]} |")
     lines += ["", *(f"- *... {text}*: {reason}" for text, reason in REFUSALS.items()), ""]
-    lines += [
-        "Unknown or misspelt elements are errors, too, inside `<sensor>`, `<noise>`, `<clock>`, plug-ins of sensors",
-        "and the namespace `navsense`. libsdformat ignores them, and the sensor would differ from its declaration.",
-        "",
-    ]
     return lines
 
 

@@ -33,6 +33,7 @@ TEXTS: dict[str, str] = {
         @version | text | required | 1.4 to 1.12
         world | element | | see [world](#world); or one `<model>`
         model | element | | see [model](#model)
+        include | element | | see [include](#include); instead of `<model>`
     """,
     "world": """
         @name | text | required | name of the world
@@ -110,6 +111,7 @@ TEXTS: dict[str, str] = {
         static | flag | of the model | true: the model never moves
         placement_frame | text | | frame of the model at the pose
         plugin | element | | added to the model
+        experimental:params | element | | changes to the included model
         @merge | flag | false | true: joins the model with the including one
     """,
     "model": f"""

@@ -41,7 +41,7 @@ from navsense.noise.specification import Noise
 from navsense.sensors import Imu
 from navsense.sensors.base import HasIndirectNoise, describe_spec
 from navsense.simulation.motions import replace_motions
-from navsense.world import CurrentTopic, Model, MountedSensor, World
+from navsense.world import CurrentTopic, Model, MountedSensor, World, make_sensor_warning
 
 AXES = "xyz"
 
@@ -294,6 +294,8 @@ def describe(world: World, motions: Mapping[str, Motion] | None = None, *, topic
         yield from format_clock(clock)
     for kind, title in (("warning", "warnings"), ("unsupported", "not supported"), ("foreign", "for other programs")):
         notes = [note for note in world.notes if note.kind == kind]
+        without_sensor = make_sensor_warning(world)
+        notes += [without_sensor] if without_sensor is not None and kind == "warning" else []
         if notes:
             yield title
             yield from (f"  {note}" for note in notes)

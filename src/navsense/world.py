@@ -281,6 +281,21 @@ def _make_stationary_warning(model: Model) -> Note:
     return Note("warning", f"model {model.name}", reason, model.where, model=model.name)
 
 
+def make_sensor_warning(world: World) -> Note | None:
+    """Return the warning about a world that has nothing to simulate; None if it has a sensor.
+
+    >>> print(ns.world.make_sensor_warning(ns.World("empty")))
+    world empty: has no sensor; the file declares none
+    """
+    if world.sensors:
+        return None
+    others = sum(note.what.startswith("<sensor type=") for note in world.notes)
+    missing = sum(note.kind == "warning" and note.what.startswith("<include><uri>") for note in world.notes)
+    reasons = [f"{format_count(others, 'sensor')} of the file not simulated"] if others else []
+    reasons += [f"{format_count(missing, 'included model')} missing"] if missing else []
+    return Note("warning", f"world {world.name}", f"has no sensor; {', '.join(reasons) or 'the file declares none'}")
+
+
 @dataclass(frozen=True)
 class World:
     """A valid world: every name in it resolves.

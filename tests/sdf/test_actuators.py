@@ -27,6 +27,19 @@ MOTION = (
 )
 LOG = "".join(f"{0.1 * k} {0.01 * k * k} 0 1 0 0 0 1\n" for k in range(50))
 
+PAIR = (
+    '<transmission name="pair"><type>transmission_interface/DifferentialTransmission</type>'
+    '<joint name="j"><hardwareInterface>hardware_interface/EffortJointInterface</hardwareInterface></joint>'
+    '<joint name="k"/><actuator name="m"><mechanicalReduction>5</mechanicalReduction></actuator>'
+    '<actuator name="n"/></transmission>'
+)
+"""A transmission of ros_control with two joints and two actuators."""
+
+WHEELS = (
+    '<ros2_control name="base" type="system"><hardware><plugin>gz_ros2_control/GazeboSimSystem</plugin></hardware>'
+    '<joint name="j"><command_interface name="velocity"/><state_interface name="position"/></joint></ros2_control>'
+)
+
 
 def make_joint(content: str = "", kind: str = "revolute") -> str:
     ends = "<parent>base</parent><child>arm</child>"
@@ -78,6 +91,9 @@ def test_static_or_moving_model_has_no_warning(load: Load, wrap_in_world: Text, 
         ('<transmission name="t"><joint name="j"/></transmission>', "<transmission> t"),
         ('<ros2_control name="arm" type="system"/>', "<ros2_control> arm"),
         ("", "joint j"),
+        (PAIR, "<transmission> pair"),
+        (WHEELS, "<ros2_control> base"),
+        ('<gazebo><transmission name="t"><joint name="j"/></transmission></gazebo>', "<transmission> t"),
         (f"<gazebo>{DRIVE}</gazebo>", "plug-in gz-sim-diff-drive-system"),
     ],
 )
@@ -90,6 +106,20 @@ def test_urdf_robot_with_actuators_warns(tmp_path: Path, part: str, actuator: st
         encoding="utf-8",
     )
     assert ns.load(file).models[0].actuators == (actuator,)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        PAIR.replace("EffortJointInterface", "JointStateInterface"),
+        WHEELS.replace("command_interface", "state_interface"),
+        WHEELS.replace('type="system"', 'type="sensor"'),
+    ],
+)
+def test_part_that_only_measures_is_no_actuator(tmp_path: Path, part: str) -> None:
+    file = tmp_path / "arm.urdf"
+    file.write_text(f'<robot name="arm"><link name="a"/>{part}</robot>', encoding="utf-8")
+    assert ns.load(file).models[0].actuators == ()
 
 
 @pytest.fixture

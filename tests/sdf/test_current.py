@@ -398,8 +398,8 @@ def test_classic_uuv_current_equals_the_plugin_formula(load: Load, wrap_in_world
     [
         (("<min>0</min>", "<min>1</min>"), 7, "<velocity> mean of the current's process: 0.5; must be from 1.0 to 5.0"),
         (("<mu>0.01</mu>", "<mu>2</mu>"), 7, "<velocity> mu of a current's process (1/s): 2"),
-        (("<mu>0.01</mu>", "<tau>2</tau>"), 7, "<velocity><tau>; is not allowed here"),
-        (("constant_current>", "steady_current>"), 5, "<plugin><steady_current>; is not allowed here"),
+        (("constant_current>", "constant_curent>"), 3, "<plugin><constant_current>: missing; must be given"),
+        (("constant_current>", "constant_curent>"), 5, "is not allowed here; did you mean constant_current?"),
         (("<mean>0.5</mean><min>0<", "<mean>x</mean><min>0<"), 7, "<velocity><mean>: x; must be a finite number"),
     ],
 )
@@ -593,7 +593,7 @@ def test_invalid_gazebo_tables_are_reported(list_problems: ListProblems, wrap_in
         (("<data>own.csv</data>", ""), "dive.sdf:3: <plugin><data>: missing; must be given"),
         (("own.csv", "no.csv"), "dive.sdf:4: <plugin><data>: no.csv; is not found;"),
         (("altitude_meter", "height"), "column: height; must occur once in the header"),
-        (("time>", "clock>"), "<dimensions><clock>; is not allowed here"),
+        (("time>", "tme>"), "<dimensions><tme>; is not allowed here; did you mean time?"),
         (("x", "x"), "latitude (rad) of a grid: 50"),
     ):
         text = PRELOAD.format(file="own.csv", units="").replace(*change)

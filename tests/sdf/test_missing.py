@@ -8,10 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import navsense as ns
 from navsense import sdf
+from navsense.cli import cli
 from navsense.core.errors import SdfError
+from navsense.sdf.schema import PARAMS_TAG
 from navsense.sdf.search_path import MODEL_PATH_VARIABLES
 from navsense.world import Note, World
 
@@ -40,6 +43,9 @@ def make_missing_include(name: str) -> str:
     return make_include("model://lost", f"<name>{name}</name>")
 
 
+LOST_MESH = '<collision name="c"><geometry><mesh><uri>lost.stl</uri></mesh></geometry></collision>'
+RANGE = "<range><max>9</max><own_hull>true</own_hull></range>"
+EYE = f'<link name="eye"><sensor name="s" type="range">{RANGE}</sensor></link>'
 MERGED = make_include("model://lost", "", ' merge="true"')
 UNNAMED = make_include("model://lost")
 
@@ -113,6 +119,34 @@ def test_currents_of_real_worlds_are_read(example_data: Path, tmp_path: Path, fi
     assert {entry.name: entry.count for entry in read_summary(str(out)).entries} == dict.fromkeys(topics, 20)
 
 
+@pytest.mark.parametrize("command", ["check", "describe", "run"])
+def test_commands_warn_about_a_world_without_a_sensor(
+    tmp_path: Path, wrap_in_world: Text, wrap_in_link: Text, command: str
+) -> None:
+    """The warning counts the sensors that are not simulated and the models that are missing."""
+    path = tmp_path / "dive.sdf"
+    camera, imu = '<sensor name="c" type="camera"/>', '<sensor name="i" type="imu"/>'
+    more = ["--duration", "1", "-o", str(tmp_path / "out.npz")] if command == "run" else []
+    for text, reason in (
+        (wrap_in_world(""), "the file declares none"),
+        (wrap_in_world(UNNAMED), "1 included model missing"),
+        (wrap_in_link(camera), "1 sensor of the file not simulated"),
+        (wrap_in_link(camera).replace("</world>", f"{UNNAMED}</world>"), "not simulated, 1 included model missing"),
+        (wrap_in_link(imu), ""),
+    ):
+        path.write_text(text, encoding="utf-8")
+        output = CliRunner().invoke(cli, [command, str(path), "--skip-missing", *more]).output
+        assert ("world ocean: has no sensor; " in output) == bool(reason)
+        assert reason in " ".join(output.split())
+
+
+def test_errors_name_the_option_that_skips(list_problems: ListProblems, wrap_in_world: Text) -> None:
+    text = wrap_in_world(f"{UNNAMED}\n{make_model('bed', BASE.replace('/>', f'>{LOST_MESH}</link>'), EYE)}")
+    lines = list_problems(text)
+    assert len(lines) == 2
+    assert all(line.endswith('or skip it by --skip-missing (missing="skip" in Python)') for line in lines)
+
+
 # skipped and kept elements
 
 
@@ -157,11 +191,10 @@ def test_world_of_one_missing_model(tmp_path: Path) -> None:
         (make_include(""), "<include><uri>: empty; must not be empty"),
         (make_include("folder"), "<include><uri>: folder; is a folder without model.config"),
         (make_include("broken.sdf"), "XML"),
-        (make_include("model://lost", "<scale>1</scale>"), "<include><scale>; is not allowed here"),
         (make_include("model://lost", "", ' merge="maybe"'), "<include merge>: maybe; must be true, false, 1 or 0"),
         (
-            make_include("good.sdf", "<experimental:params/>"),
-            "<experimental:params> in <include>; changes to included models",
+            make_include("good.sdf", f'<{PARAMS_TAG}><link element_id="hull" action="remove"/></{PARAMS_TAG}>'),
+            "<link element_id>: hull; must name an element of the included model",
         ),
         (make_include("model://lost", "<name/>"), "<include><name>: empty; must not be empty"),
         (make_include("model://lost", "<name>a::b</name>"), "<name>: a::b; must not contain"),

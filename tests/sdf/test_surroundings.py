@@ -185,16 +185,21 @@ def test_atmosphere_is_read(load: Load, wrap_in_world: Text) -> None:
             '<atmosphere type="adiabatic"><temperature>hot</temperature></atmosphere>',
             "<atmosphere><temperature>: hot; must",
         ),
-        (
-            '<atmosphere type="adiabatic"><humidity>1</humidity></atmosphere>',
-            "<atmosphere><humidity>; is not allowed here",
-        ),
     ],
 )
-def test_invalid_atmosphere_is_reported(
-    list_problems: ListProblems, wrap_in_world: Text, text: str, problem: str
+def test_invalid_atmosphere_is_an_error_if_a_sensor_uses_it(
+    load: Load, list_problems: ListProblems, wrap_in_world: Text, text: str, problem: str
 ) -> None:
-    assert list_problems(wrap_in_world(text))[0].startswith(f"dive.sdf:3: {problem}")
+    def add_sensor(kind: str) -> str:
+        return wrap_in_world(f'{text}<model name="m"><link name="l"><sensor name="s" type="{kind}"/></link></model>')
+
+    assert list_problems(add_sensor("air_pressure"))[0].startswith(f"dive.sdf:3: {problem}")
+    world = load(add_sensor("magnetometer"))
+    (note,) = world.notes
+    assert note.kind == "warning"
+    assert f"{note.what}; {note.reason}".startswith(problem.partition(" of the atm")[0])
+    assert note.reason.endswith("no sensor measures the pressure of the air")
+    assert world.environment.atmosphere == Atmosphere()
 
 
 # signals

@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from navsense.environment.base import DEFAULT_GRAVITY, UniformField
 from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sdf.context import Context
 from navsense.sdf.versions import NEWER_ATTRIBUTES, NEWER_ELEMENTS, upgrade
@@ -55,18 +56,19 @@ def test_fields_moved_out_of_physics_keep_their_lines() -> None:
     assert not list_content(world, "physics").children
 
 
-def test_repeated_moved_fields_are_an_error(list_problems: ListProblems, wrap_in_world: Text) -> None:
+def test_repeated_moved_fields_are_a_warning(load: Load, wrap_in_world: Text) -> None:
     physics = "<physics><gravity>0 0 -5</gravity></physics>"
     both = "<gravity>0 0 -4</gravity>\n" + physics
-    assert list_problems(wrap_in_world(both, "1.5"))[0].startswith(
-        "dive.sdf:4: <gravity> in <physics>; moved to <world> in"
-    )
-    assert list_problems(wrap_in_world(physics + "\n" + physics, "1.5"))[0].startswith(
-        "dive.sdf:4: <gravity> in <physics>; moved"
-    )
-    assert list_problems(wrap_in_world(physics, "1.6"))[0].startswith(
-        "dive.sdf:3: <gravity> in <physics>; moved to <world> in"
-    )
+    for text, version, line, gravity in (
+        (both, "1.5", 4, -4.0),
+        (f"{physics}\n{physics}", "1.5", 4, -5.0),
+        (physics, "1.6", 3, DEFAULT_GRAVITY[2]),
+    ):
+        world = load(wrap_in_world(text, version))
+        (note,) = (note for note in world.notes if note.what.startswith("<gravity>"))
+        assert world.environment.gravity == UniformField((0.0, 0.0, gravity))
+        assert (note.what, note.where and note.where.line) == ("<gravity> in <physics>", line)
+        assert note.reason == "is ignored: SDF 1.6 moved it to <world>; move it there"
 
 
 # poses
@@ -82,9 +84,11 @@ def test_frame_attribute_of_a_pose(load: Load, list_problems: ListProblems, wrap
         assert links == {"m::a": (0.0, 0.0, 1.0), "m::b": (1.0, 0.0, 1.0)}
     assert load(text('frame=""')).models[0].links[1].pose.position == (1.0, 0.0, 0.0)
     assert "must name a link" in list_problems(text('frame="c"'))[0]
-    both = list_problems(text('frame="a" relative_to="a"'))
-    assert any("<pose frame>: a; the attribute frame of SDF 1.5 and 1.6" in line for line in both)
-    assert "use relative_to of SDF 1.7" in list_problems(text('frame="a"', "1.7"))[0]
+    for attributes, version, expected in (('frame="c" relative_to="a"', "1.5", 1.0), ('frame="a"', "1.7", 0.0)):
+        world = load(text(attributes, version))
+        assert world.models[0].links[1].pose.position == (1.0, 0.0, expected)
+        (note,) = (note for note in world.notes if note.what.startswith("<pose frame>"))
+        assert note.reason == "is ignored: SDF 1.7 replaced this attribute by relative_to; write that"
 
 
 # joints

@@ -34,8 +34,9 @@ def test_magnetic_field_is_read(load: Load, list_problems: ListProblems, wrap_in
         (line,) = list_problems(wrap_in_world(f"<magnetic_field>{text}</magnetic_field>"))
         assert line.startswith("dive.sdf:3: <world><magnetic_field>: ")
     in_physics = "<physics><magnetic_field>1 2 3</magnetic_field></physics>"
-    (line,) = list_problems(wrap_in_world(in_physics))
-    assert line == "dive.sdf:3: <magnetic_field> in <physics>; moved to <world> in SDF 1.6; move it there"
+    (note,) = load(wrap_in_world(in_physics)).notes
+    assert (note.kind, note.what) == ("warning", "<magnetic_field> in <physics>")
+    assert note.reason == "is ignored: SDF 1.6 moved it to <world>; move it there"
     assert load(wrap_in_world(in_physics, "1.5")).environment.magnetic_field == UniformField((1.0, 2.0, 3.0))
 
 
@@ -112,7 +113,7 @@ def test_model_without_world_is_read(load: Load) -> None:
         ('<model name="a"/>\n<model name="b"/>', "dive.sdf:2: <model>: 2 worlds and models"),
         ("<world/>", "dive.sdf:1: <world name>: missing; must be given"),
         ('<world name="world"/>', "dive.sdf:1: <world name>: world; is reserved"),
-        ('<wrld name="a"/>', "dive.sdf:1: <sdf><wrld>; is not allowed here; did you mean world?"),
+        ('<wrld name="a"/>', 'dive.sdf:1: <sdf><wrld name="a">; is not allowed here; did you mean world?'),
     ],
 )
 def test_file_needs_one_world_or_model(list_problems: ListProblems, body: str, line: str) -> None:
@@ -155,17 +156,15 @@ def test_invalid_fidelity_is_an_error(load: Load, wrap_in_world: Text) -> None:
         load(wrap_in_world(""), fidelity="exact")
 
 
-def test_unknown_elements_are_reported(list_problems: ListProblems, wrap_in_world: Text) -> None:
-    assert list_problems(wrap_in_world("<gravty>0 0 0</gravty>")) == [
-        "dive.sdf:3: <world><gravty>; is not allowed here; did you mean gravity?"
-    ]
+def test_unknown_elements_of_navsense_are_errors(list_problems: ListProblems, wrap_in_world: Text) -> None:
     assert list_problems(wrap_in_world("<navsense:wave/>"))[0].startswith(
         "dive.sdf:3: <world><navsense:wave>; is not allowed here"
     )
-    assert list_problems(wrap_in_world("<zzzzzzzz/>"))[0].endswith("remove it")
-    assert list_problems(wrap_in_world('<model nam="m" name="m"><link name="l"/></model>'))[0].endswith(
-        "did you mean name?"
-    )
+    assert list_problems(wrap_in_world("<navsense:zzzzzzzz/>"))[0].endswith("remove it")
+    assert list_problems(wrap_in_world("<navsense:wather/>"))[0].endswith("did you mean navsense:water?")
+    assert list_problems(wrap_in_world('<navsense:water depth="1"/>')) == [
+        "dive.sdf:3: <navsense:water depth>; is not allowed here; remove it"
+    ]
 
 
 def test_foreign_elements_are_listed(load: Load, wrap_in_world: Text) -> None:
@@ -179,10 +178,10 @@ def test_foreign_elements_are_listed(load: Load, wrap_in_world: Text) -> None:
 
 
 def test_number_of_reported_problems_is_bounded(list_problems: ListProblems, wrap_in_world: Text) -> None:
-    problems = list_problems(wrap_in_world("<gravty/>\n" * 5000))
+    problems = list_problems(wrap_in_world("<navsense:wave/>\n" * 5000))
     assert len(problems) == 1001
     assert problems[-1].endswith("reading stops after 1000; there may be more")
-    assert len(list_problems(wrap_in_world("<gravty/>" * 5000))) == 1
+    assert len(list_problems(wrap_in_world("<navsense:wave/>" * 5000))) == 1
 
 
 def test_static_and_nested_models_are_read(load: Load, wrap_in_world: Text) -> None:

@@ -212,10 +212,15 @@ def parse_motion_options(texts: tuple[str, ...]) -> str | dict[str, str] | None:
 
 
 def print_warnings(world: World, *, err: bool) -> None:
-    """Print the warnings of a world and the sensors in it that are not simulated."""
+    """Print the warnings of a world, the sensors in it that are not simulated, and that it has none."""
     for note in world.notes:
         if note.kind == "warning" or note.what.startswith("<sensor type="):
             click.echo(f"warning: {note}", err=err)
+    from navsense.world import make_sensor_warning
+
+    without_sensor = make_sensor_warning(world)
+    if without_sensor is not None:
+        click.echo(f"warning: {without_sensor}", err=err)
 
 
 def print_notes(notes: Sequence[str]) -> None:

@@ -90,13 +90,13 @@ class SdfError(NavsenseError):
 
     `problems` are all problems in the file. This error is the first.
 
-    >>> text = '<sdf version="1.9"><model name="m"><link name="l"><mas/></link></model></sdf>'
+    >>> text = '<sdf version="1.9"><model name="m"><navsense:motio/><link name="l"/></model></sdf>'
     >>> _ = Path("broken.sdf").write_text(text)
     >>> try:
     ...     ns.load("broken.sdf")
     ... except ns.NavsenseError as error:
     ...     print(error)
-    broken.sdf:1: <link><mas>; is not allowed here; remove it
+    broken.sdf:1: <model><navsense:motio>; is not allowed here; did you mean navsense:motion?
     """
 
     problems: Sequence[NavsenseError] = ()

@@ -48,7 +48,7 @@ class ElementBinding(Generic[Spec]):
     other_children: children that are not fields.
     other_attributes: attributes that are not fields.
     repeatable: children that are not fields and may occur more than once.
-    unsupported, forbidden: see `ElementSchema`.
+    unsupported, forbidden, strict: see `ElementSchema`.
     """
 
     def __init__(
@@ -64,6 +64,7 @@ class ElementBinding(Generic[Spec]):
         repeatable: Iterable[str] = (),
         unsupported: Mapping[str, str] = MappingProxyType({}),
         forbidden: Mapping[str, str] = MappingProxyType({}),
+        strict: bool | None = True,
     ) -> None:
         """Derive the schema and the parsers from the fields."""
         file_fields = {name: entry for name, entry in get_file_fields(spec).items() if entry.container == container}
@@ -90,6 +91,7 @@ class ElementBinding(Generic[Spec]):
             attributes=frozenset(other_attributes) | self._attribute_fields.keys(),
             unsupported=unsupported,
             forbidden=forbidden,
+            strict=strict,
         )
 
     def read_fields(

@@ -37,6 +37,12 @@ MIN_SIMILARITY = 0.94
 Two instruments of the UUV Simulator, which differ in three of 31 letters, have a similarity of 0.9.
 """
 
+_STRICT_SIMILARITY, _LENIENT_SIMILARITY = 0.6, 0.75
+"""Minimum similarity (of 1) for a spelling suggestion: of an error, and of a warning.
+
+A warning is more often about an element in the wrong place, such as `<world><link>`, than about a misspelt one.
+"""
+
 _GUI_TAG = "gui"
 """The plug-ins of this element belong to a window of the user interface."""
 
@@ -48,10 +54,12 @@ class ElementSchema:
     children: tags of children that are read.
     repeatable: tags of children that are read and may occur more than once.
     unsupported: child -> reason; listed as a note.
-    forbidden: child -> remedy; an error.
+    forbidden: child or attribute -> remedy; an error, or a warning.
     attributes: attributes that are read.
     ignored_attributes: attribute -> reason; listed as a note.
     plugins: files of the plug-ins that are read.
+    strict: True if an unknown, forbidden or repeated child or attribute is an error; False if it is a warning, as in
+        libsdformat. None: as in the parent element. Elements of `PREFIX` are always strict.
     """
 
     children: frozenset[str] = frozenset()
@@ -61,6 +69,7 @@ class ElementSchema:
     attributes: frozenset[str] = frozenset()
     ignored_attributes: Mapping[str, str] = field(default_factory=dict)
     plugins: frozenset[str] = frozenset()
+    strict: bool | None = True
 
     def __post_init__(self) -> None:
         """Add the repeatable children to the children."""
@@ -78,7 +87,7 @@ def make_schema(children: str = "", *, repeatable: str = "", attributes: str = "
     return ElementSchema(*tags, attributes=split_tags(attributes), **others)
 
 
-LEAF = ElementSchema()
+LEAF = ElementSchema(strict=None)
 """Schema of an element with a text only."""
 
 
@@ -106,6 +115,8 @@ class Context:
     _problems: dict[str, NavsenseError] = field(default_factory=dict)
     _notes: dict[Note, None] = field(default_factory=dict)
     _suggestions: dict[str, str] = field(default_factory=dict)
+    _misspelt: dict[str, SdfError] = field(default_factory=dict)
+    _held_problems: list[NavsenseError] | None = None
 
     def list_notes(self) -> tuple[Note, ...]:
         """Return the notes in the order of files and lines."""
@@ -116,6 +127,9 @@ class Context:
         """Add a problem. Raises `TooManyProblemsError` after `MAX_PROBLEMS`."""
         self.problem_count += 1
         self.last_problem = error
+        if self._held_problems is not None:
+            self._held_problems.append(error)
+            return
         if len(self._problems) == MAX_PROBLEMS and str(error) not in self._problems:
             raise TooManyProblemsError
         self._problems.setdefault(str(error), error)
@@ -128,20 +142,43 @@ class Context:
         except SdfError as error:
             self.add_problem(error)
 
+    @contextmanager
+    def hold_problems(self) -> Iterator[list[NavsenseError]]:
+        """Yield a list that receives the problems of the `with` statement, and its `SdfError`.
+
+        The caller decides whether they are problems, which can depend on elements that are read later.
+        """
+        outer, count, last = self._held_problems, self.problem_count, self.last_problem
+        held: list[NavsenseError] = []
+        self._held_problems = held
+        try:
+            with self.collect_errors():
+                yield held
+        finally:
+            self._held_problems, self.problem_count, self.last_problem = outer, count, last
+
+    def note_harmless(self, errors: Iterable[NavsenseError], reason: str) -> None:
+        """Add a warning for each held problem, which has no effect for this reason."""
+        for error in errors:
+            value = "" if error.value is None else f": {show(error.value)}"
+            self.add_note("warning", f"{error.what}{value}", f"{error.allowed}; {reason}", error.where)
+
     def raise_problems(self) -> None:
         """Raise the first problem, if there is one; its `problems` are all problems.
 
-        If reading stopped at `MAX_PROBLEMS`, the last problem reports it.
+        The problems end with the elements that are only warnings, but may be misspelt: one of them can be the cause. If
+        reading stopped at `MAX_PROBLEMS`, the last problem reports it.
         """
         if not self._problems:
             return
         order = self._make_sort_key()
         problems = tuple(sorted(self._problems.values(), key=lambda problem: order(problem.where)))
+        problems += tuple(self._misspelt.values())
         first = problems[0]
         if not isinstance(first, SdfError):
             first = SdfError(first.what, first.value, allowed=first.allowed, where=first.where, remedy=first.remedy)
             problems = (first, *problems[1:])
-        if self.problem_count > MAX_PROBLEMS and len(problems) == MAX_PROBLEMS:
+        if self.problem_count > MAX_PROBLEMS and len(self._problems) == MAX_PROBLEMS:
             stopped = f"reading stops after {MAX_PROBLEMS}; there may be more"
             problems = (*problems, SdfError("problems", where=Where(self.path), allowed=stopped))
         first.problems = problems
@@ -167,16 +204,19 @@ class Context:
     def check(self, element: Element, schema: ElementSchema) -> None:
         """Check the children and attributes of an element against its schema.
 
-        Adds a problem for each one that is unknown, forbidden or given twice, and a note for each unsupported one.
-        Raises only `TooManyProblemsError`.
+        Adds a problem, or a warning if the schema is not strict, for each one that is unknown, forbidden or given
+        twice, and a note for each unsupported one. Sets the strictness of the children. Raises only
+        `TooManyProblemsError`.
         """
+        strict = element.strict if schema.strict is None else schema.strict
         seen: dict[str, Element] = {}
         for child in element.children:
             tag = child.tag
+            child.strict = strict or tag.startswith(PREFIX)
             if tag in schema.children:
                 first = seen.setdefault(tag, child)
                 if first is not child and tag not in schema.repeatable:
-                    self._add_error(child, f"<{element.tag}><{tag}>", "given twice", f"first on line {first.line}")
+                    self._add_repeated(element, child, first)
                 continue
             if tag == "plugin" and child.attributes.get("filename") in schema.plugins:
                 continue
@@ -188,13 +228,22 @@ class Context:
                 if tag not in ("plugin", _GUI_TAG):
                     self.note_plugins(child)
             elif tag in schema.forbidden:
-                self._add_error(child, f"<{_format_tag(child)}> in <{element.tag}>", None, schema.forbidden[tag])
+                self._add_forbidden(
+                    child,
+                    f"<{_format_tag(child)}> in <{element.tag}>",
+                    None,
+                    schema.forbidden[tag],
+                    strict=child.strict,
+                )
             elif ":" in tag and not tag.startswith(PREFIX):
                 self.add_note("foreign", what, "belongs to another program", child.where)
             else:
                 known = [name for name in (*schema.children, *schema.unsupported) if " " not in name]
-                self._add_unknown(child, f"<{element.tag}><{_shorten(tag)}>", tag, known)
-        self._check_attributes(element, schema)
+                suggestion = self._suggest(f"<{element.tag}><{tag}>", tag, known, strict=child.strict)
+                what = f"<{element.tag}><{_shorten(tag)}>" if child.strict else what
+                self._add_unknown(child, what, suggestion, strict=child.strict)
+                self.note_plugins(child)
+        self._check_attributes(element, schema, strict=strict)
 
     def find_child(self, element: Element, tag: str, schema: ElementSchema = LEAF) -> Element | None:
         """Return the first child with a tag, checked against its schema; None without one."""
@@ -221,31 +270,57 @@ class Context:
                 else:
                     queue.append(child)
 
-    def _check_attributes(self, element: Element, schema: ElementSchema) -> None:
+    def _check_attributes(self, element: Element, schema: ElementSchema, *, strict: bool) -> None:
         for name, value in element.attributes.items():
             if name in schema.attributes or name == "xmlns" or name.startswith("xmlns:"):
                 continue
             what = f"<{element.tag} {_shorten(name)}>"
+            own = name.startswith(PREFIX)
             if name in schema.ignored_attributes:
                 self.add_note("unsupported", what, schema.ignored_attributes[name], element.where)
             elif name in schema.forbidden:
                 if value.strip():
-                    self._add_error(element, what, value, schema.forbidden[name])
-            elif ":" in name and not name.startswith(PREFIX):
+                    self._add_forbidden(element, what, value, schema.forbidden[name], strict=strict)
+            elif ":" in name and not own:
                 self.add_note("foreign", what, "belongs to another program", element.where)
             else:
-                self._add_unknown(element, what, name, (*schema.attributes, *schema.ignored_attributes))
+                known = (*schema.attributes, *schema.ignored_attributes)
+                suggestion = self._suggest(what, name, known, strict=strict or own)
+                self._add_unknown(element, what, suggestion, strict=strict or own)
 
-    def _add_unknown(self, element: Element, what: str, name: str, known: Iterable[str]) -> None:
+    def _suggest(self, key: str, name: str, known: Iterable[str], *, strict: bool) -> str:
+        """Return the known name that is similar to a name; "" without one."""
         # A match takes 20 us, so results are cached, for at most as many names as problems.
-        if what not in self._suggestions and len(name) <= 64 and len(self._suggestions) < MAX_PROBLEMS:
-            self._suggestions[what] = next(iter(find_similar_names(name, known)), "")
-        suggestion = self._suggestions.get(what)
-        remedy = f"did you mean {suggestion}?" if suggestion else "remove it"
-        self.add_problem(SdfError(what, where=element.where, allowed="is not allowed here", remedy=remedy))
+        if key not in self._suggestions and len(name) <= 64 and len(self._suggestions) < MAX_PROBLEMS:
+            similarity = _STRICT_SIMILARITY if strict else _LENIENT_SIMILARITY
+            self._suggestions[key] = next(iter(find_similar_names(name, known, similarity=similarity)), "")
+        return self._suggestions.get(key, "")
 
-    def _add_error(self, element: Element, what: str, value: str | None, allowed: str) -> None:
-        self.add_problem(SdfError(what, value, where=element.where, allowed=allowed))
+    def _add_unknown(self, element: Element, what: str, suggestion: str, *, strict: bool) -> None:
+        remedy = f"did you mean {suggestion}?" if suggestion else "remove it"
+        error = SdfError(what, where=element.where, allowed="is not allowed here", remedy=remedy)
+        if strict:
+            self.add_problem(error)
+            return
+        reason = "is ignored: it is unknown here"
+        self.add_note("warning", what, f"{reason}; {remedy}" if suggestion else reason, element.where)
+        if suggestion and len(self._misspelt) < MAX_PROBLEMS:
+            self._misspelt.setdefault(what, error)
+
+    def _add_repeated(self, parent: Element, element: Element, first: Element) -> None:
+        what = f"<{parent.tag}><{element.tag}>"
+        if element.strict:
+            allowed = f"first on line {first.line}"
+            self.add_problem(SdfError(what, "given twice", where=element.where, allowed=allowed))
+        else:
+            self.add_note("warning", what, f"is ignored: that of line {first.line} is used", element.where)
+
+    def _add_forbidden(self, element: Element, what: str, value: str | None, remedy: str, *, strict: bool) -> None:
+        if strict:
+            self.add_problem(SdfError(what, value, where=element.where, allowed=remedy))
+        else:
+            shown = what if value is None else f"{what}: {show(value)}"
+            self.add_note("warning", shown, f"is ignored: {remedy}", element.where)
 
 
 def _find_reason(element: Element, reason: str) -> str:

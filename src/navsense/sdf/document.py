@@ -24,8 +24,7 @@ from navsense.sdf.parse.clock import ClockRegistry
 from navsense.sdf.parse.model import ParsedModel, parse_model
 from navsense.sdf.parse.sensor import TYPE_ELEMENT_PARSERS, SensorParser
 from navsense.sdf.parse.type_element import TypeElementParser, make_type_element_parser
-from navsense.sdf.parse.world import parse_classic, parse_environment, parse_max_step_size
-from navsense.sdf.schema import SDF
+from navsense.sdf.parse.world import parse_classic, parse_environment, parse_max_step_size, report_atmosphere
 from navsense.sdf.search_path import SearchFolders, SearchPath, build_search_path
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
@@ -149,7 +148,6 @@ def _parse_world(
     context: Context, root: Element, search: SearchPath, type_element_parsers: Mapping[str, TypeElementParser]
 ) -> World | None:
     """Return the one world or model of a file; None and a problem without it."""
-    context.check(root, SDF)
     children = list(root.find_all("world", "model"))
     if len(children) != 1:
         element = children[1] if children else root
@@ -169,7 +167,7 @@ def _build_world(
     """Return the world of its scope (`sdf.frames.Scope`), whose frames are resolved."""
     element = scope.element
     classic = parse_classic(context, element, default=False)
-    environment, step = parse_environment(context, scope), parse_max_step_size(context, element)
+    (environment, air_problems), step = parse_environment(context, scope), parse_max_step_size(context, element)
     environment, topic = _add_current(context, element, environment, search, step, classic)
     world_poses = FramePoses(scope.frame)
     candidates = [parse_model(context, nested, world_poses) for nested in scope.nested.values()]
@@ -190,6 +188,7 @@ def _build_world(
         current_topic=topic.topic if environment.current is not None else "",
     )
     sensors = tuple(sensor for parsed_model in parsed_models for sensor in sensor_parser.parse_sensors(parsed_model))
+    report_atmosphere(context, air_problems, sensors)
     return World(
         name=name,
         models=tuple(parsed_model.model for parsed_model in parsed_models),

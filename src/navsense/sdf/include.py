@@ -3,6 +3,7 @@
     <include merge="false">
       <uri>model://auv</uri> <name>auv_2</name> <static>false</static>
       <pose relative_to="dock">0 0 -5 0 0 0</pose> <placement_frame>keel</placement_frame> <plugin .../>
+      <experimental:params>...</experimental:params>                         changes to the model (`include_parameters`)
     </include>
 
 The name and the pose of the include replace those of the model, and its plug-ins are added. With `merge="true"` the
@@ -21,8 +22,9 @@ from pathlib import Path
 from navsense.core.errors import SdfError
 from navsense.sdf.context import Context
 from navsense.sdf.file_reader import FileReader
+from navsense.sdf.include_parameters import apply_parameters
 from navsense.sdf.names import check_name
-from navsense.sdf.schema import INCLUDE, MERGED_MODEL_TAG, MODEL, SDF, SKIPPED_INCLUDE, SKIPPED_INCLUDE_TAG
+from navsense.sdf.schema import INCLUDE, MERGED_MODEL_TAG, MODEL, PARAMS_TAG, SDF, SKIPPED_INCLUDE, SKIPPED_INCLUDE_TAG
 from navsense.sdf.search_path import MissingFileError, SearchPath
 from navsense.sdf.values import invalid_value, parse_attribute_flag, parse_text
 from navsense.sdf.xml_reader import MAX_DEPTH, MAX_ELEMENTS, Element
@@ -76,17 +78,16 @@ class IncludeExpander:
         """
         root = self.reader.read_root(name)
         self.open_files.append(Path(name).resolve())
-        children = [
-            self._expand_includes(child, 1) if child.tag in ("world", "model") else child for child in root.children
-        ]
+        self.context.check(root, SDF)
+        expanded = self._expand_includes(root, 0)
         self.open_files.pop()
         self.reader.check_arguments(name)
         if self.limit_reached:
             self.context.raise_problems()
-        return replace(root, children=children)
+        return expanded
 
     def _expand_includes(self, element: Element, depth: int) -> Element:
-        """Return a world or model with its includes; `depth` is the nesting level of the element."""
+        """Return a root, world or model with its includes; `depth` is the nesting level of the element."""
         if depth > MAX_DEPTH:
             self.limit_reached = True
             allowed = f"elements may be nested {MAX_DEPTH} deep, with those of includes"
@@ -94,7 +95,7 @@ class IncludeExpander:
             return replace(element, children=[])
         children: list[Element] = []
         for child in element.children:
-            if child.tag == "model":
+            if child.tag == "model" or (child.tag == "world" and depth == 0):
                 children.append(self._expand_includes(child, depth + 1))
             elif child.tag == "include":
                 if self.limit_reached:
@@ -123,7 +124,9 @@ class IncludeExpander:
             return
         self._add_counts(uri, model)
         merge = parse_attribute_flag(include, "merge")
-        element = _apply_include(include, model.element)
+        params = include.find(PARAMS_TAG)
+        included = model.element if params is None else apply_parameters(self.context, params, model.element)
+        element = _apply_include(include, included)
         if element.tag == "model":
             yield from self._merge_model(include, element, parent) if merge else (element,)
         elif merge or parent.tag != "world":
@@ -168,7 +171,7 @@ class IncludeExpander:
         try:
             self._find_path(uri)
         except MissingFileError as error:
-            self.context.note_missing(error, f"skipped with its content; {error.remedy}")
+            self.context.note_missing(error, f"skipped with its content; {error.search_remedy}")
             return True
         except SdfError:  # reported when it is read
             return False

@@ -19,7 +19,6 @@ _NO_DYNAMICS = "forces and contacts are not simulated; a model follows its motio
 _NO_PHYSICS = "navsense has no physics engine; only max_step_size is read"
 _ALWAYS_ON = "all sensors are always on and recorded"
 _CUSTOM_SURFACE_ONLY = "has an effect with a custom surface only; navsense uses the earth's ellipsoid"
-_NO_PARAMS = "changes to included models are not supported; write the changed model to a file"
 _OLD_FRAMES = "frames were never read here; since SDF 1.7 they belong to the model"
 _NO_STATE = "stored states are not supported; the poses of the models are used"
 _NO_SOUND = "sound is not simulated"
@@ -35,17 +34,27 @@ SKIPPED_INCLUDE_TAG = "skipped include"
 ACTUATOR_TAG = "actuator of URDF"
 """Tag of an element for a part of a URDF file that drives a joint. No file can contain this tag."""
 
+PARAMS_TAG = "experimental:params"
+"""Element of an include with changes to the included model."""
+
 _CLOCK_TAGS = split_tags("clock navsense:clock")
 
 SDF = make_schema(
-    repeatable="world model", unsupported={"actor": _VISUAL_ONLY, "light": _VISUAL_ONLY}, attributes="version"
+    repeatable="world model include",
+    unsupported={"actor": _VISUAL_ONLY, "light": _VISUAL_ONLY},
+    attributes="version",
+    strict=False,
 )
 
 _PLUGIN_ATTRIBUTES = split_tags("name filename")
 
-_UUV_CURRENT = ElementSchema(children=split_tags("namespace constant_current"), attributes=_PLUGIN_ATTRIBUTES)
+_UUV_CURRENT = ElementSchema(
+    children=split_tags("namespace constant_current"), attributes=_PLUGIN_ATTRIBUTES, strict=False
+)
 _DAVE_CURRENT = ElementSchema(
-    children=split_tags("namespace constant_current transient_current tidal_oscillation"), attributes=_PLUGIN_ATTRIBUTES
+    children=split_tags("namespace constant_current transient_current tidal_oscillation"),
+    attributes=_PLUGIN_ATTRIBUTES,
+    strict=False,
 )
 
 CURRENT_PLUGINS = {
@@ -63,9 +72,9 @@ PRELOAD_FILES = split_tags(
 )
 """Files of Gazebo's plug-in of a world that reads a table."""
 
-PRELOAD = ElementSchema(children=split_tags("data dimensions"), attributes=_PLUGIN_ATTRIBUTES)
-DIMENSIONS = make_schema("ignore_time time space")
-SPACE = make_schema("x y z", attributes="reference units")
+PRELOAD = ElementSchema(children=split_tags("data dimensions"), attributes=_PLUGIN_ATTRIBUTES, strict=False)
+DIMENSIONS = make_schema("ignore_time time space", strict=False)
+SPACE = make_schema("x y z", attributes="reference units", strict=False)
 
 WORLD = ElementSchema(
     children=split_tags(
@@ -86,18 +95,21 @@ WORLD = ElementSchema(
     },
     plugins=PRELOAD_FILES.union(CURRENT_PLUGINS),
     attributes=split_tags("name"),
+    strict=False,
 )
 
 INCLUDE = make_schema(
-    "uri name pose static placement_frame",
+    f"uri name pose static placement_frame {PARAMS_TAG}",
     repeatable="plugin",
     unsupported={"model_state": _NO_STATE, "namespace": _NO_NAMESPACES},
-    forbidden={"experimental:params": _NO_PARAMS},
     attributes="merge",
+    strict=False,
 )
 
 SKIPPED_INCLUDE = replace(
-    INCLUDE, unsupported={**INCLUDE.unsupported, "experimental:params": "changes a skipped include"}, forbidden={}
+    INCLUDE,
+    children=INCLUDE.children - {PARAMS_TAG},
+    unsupported={**INCLUDE.unsupported, PARAMS_TAG: "changes a skipped include"},
 )
 
 PHYSICS = make_schema(
@@ -106,16 +118,18 @@ PHYSICS = make_schema(
         ("real_time_factor", "real_time_update_rate", "max_contacts", "dart", "simbody", "bullet", "ode"), _NO_PHYSICS
     ),
     forbidden={
-        "magnetic_field": "moved to <world> in SDF 1.6; move it there",
-        "gravity": "moved to <world> in SDF 1.6; move it there",
+        "magnetic_field": "SDF 1.6 moved it to <world>; move it there",
+        "gravity": "SDF 1.6 moved it to <world>; move it there",
     },
     attributes="default",
     ignored_attributes={"name": _NO_PHYSICS, "type": _NO_PHYSICS},
+    strict=False,
 )
 
 SPHERICAL_COORDINATES = make_schema(
     "surface_model latitude_deg longitude_deg elevation heading_deg world_frame_orientation",
     unsupported=dict.fromkeys(("surface_axis_equatorial", "surface_axis_polar"), _CUSTOM_SURFACE_ONLY),
+    strict=False,
 )
 
 GRAVITY_MODEL = make_schema(attributes="model")
@@ -206,6 +220,7 @@ MODEL = ElementSchema(
     plugins=frozenset((SUBSEA_PRESSURE_FILE, UUV_DVL_FILE)),
     attributes=split_tags("name canonical_link placement_frame"),
     ignored_attributes={"namespace": _NO_NAMESPACES},
+    strict=False,
 )
 
 LINK = ElementSchema(
@@ -224,6 +239,7 @@ LINK = ElementSchema(
         "static": "is not an element of a link; set it in the model",
     },
     attributes=split_tags("name"),
+    strict=False,
 )
 
 COLLISION = make_schema(
@@ -234,6 +250,7 @@ COLLISION = make_schema(
         "frame": _OLD_FRAMES,
     },
     attributes="name",
+    strict=False,
 )
 
 _NO_SHAPE = "rays do not hit it: this shape is not simulated"
@@ -241,15 +258,20 @@ _NO_SHAPE = "rays do not hit it: this shape is not simulated"
 GEOMETRY = make_schema(
     "empty box capsule cylinder ellipsoid heightmap mesh plane sphere",
     unsupported=dict.fromkeys(("cone", "image", "polyline"), _NO_SHAPE),
+    strict=False,
 )
 
 MESH = make_schema(
-    "uri submesh scale", unsupported={"convex_decomposition": "rays hit the mesh itself"}, attributes="optimization"
+    "uri submesh scale",
+    unsupported={"convex_decomposition": "rays hit the mesh itself"},
+    attributes="optimization",
+    strict=False,
 )
-SUBMESH = make_schema("name center")
+SUBMESH = make_schema("name center", strict=False)
 HEIGHTMAP = make_schema(
     "uri size pos sampling",
     unsupported={"texture": _VISUAL_ONLY, "blend": _VISUAL_ONLY, "use_terrain_paging": _VISUAL_ONLY},
+    strict=False,
 )
 
 JOINT = make_schema(
@@ -263,23 +285,26 @@ JOINT = make_schema(
         "plugin": PLUGIN_NOT_RUN,
     },
     attributes="name type",
+    strict=False,
 )
 
 JOINT_AXIS = make_schema(
     "xyz",
     unsupported=dict.fromkeys(("dynamics", "initial_position", "limit", "mimic"), _NO_JOINTS),
-    forbidden={"use_parent_model_frame": 'was replaced by <xyz expressed_in="__model__"> in SDF 1.7'},
+    forbidden={"use_parent_model_frame": 'SDF 1.7 replaced it by <xyz expressed_in="__model__">; write that'},
+    strict=False,
 )
 
-XYZ = make_schema(attributes="expressed_in")
+XYZ = make_schema(attributes="expressed_in", strict=False)
 
 JOINT_TYPES = split_tags("continuous revolute gearbox revolute2 prismatic ball screw universal fixed")
 
-FRAME = make_schema("pose", attributes="name attached_to")
+FRAME = make_schema("pose", attributes="name attached_to", strict=False)
 
 POSE = make_schema(
     attributes="relative_to rotation_format degrees",
-    forbidden={"frame": "the attribute frame of SDF 1.5 and 1.6 is not supported; use relative_to of SDF 1.7"},
+    forbidden={"frame": "SDF 1.7 replaced this attribute by relative_to; write that"},
+    strict=None,
 )
 
 TYPE_ALIASES = {"gps": "navsat", **dict.fromkeys(("ray", "lidar", "gpu_ray", "gpu_lidar", "sonar"), "range")}

@@ -5,6 +5,9 @@
 | `model://NAME/...`, `package://NAME/...` | each folder of the search path, then of ROS's, then the file's own folder |
 | `NAME/...`, `file://NAME/...` | the file's own folder, then each folder of the search path |
 | `/PLACE`, `file:///PLACE` | that place |
+| `https://fuel.gazebosim.org/...`, `fuel://...` | the local cache of Fuel (`fuel_cache`) |
+
+The cache of Fuel is also the last place for `model://NAME/...`.
 
 The search path is the argument of the caller, then `GZ_SIM_RESOURCE_PATH`, `IGN_GAZEBO_RESOURCE_PATH`, `SDF_PATH` and
 `GAZEBO_MODEL_PATH`, as in Gazebo and libsdformat. ROS's folders are those of `ROS_PACKAGE_PATH` (the parent of an entry
@@ -21,6 +24,7 @@ from pathlib import Path
 
 from navsense.core.errors import SdfError
 from navsense.core.inputs import path_exists
+from navsense.sdf import fuel_cache
 from navsense.sdf.names import NEWEST_VERSION, parse_minor_version
 from navsense.sdf.values import invalid_value, parse_text
 from navsense.sdf.xml_reader import Element, read_xml
@@ -39,21 +43,27 @@ SearchFolders = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 _MAX_SHOWN = 8
 _PACKAGE_FILE = "package.xml"
 _FOLDER_SCHEMES = ("model", "package")
-_ONLINE_SCHEMES = ("http", "https")
+_ONLINE_SCHEMES = ("http", "https", "fuel")
+_SKIP_REMEDY = 'or skip it by --skip-missing (missing="skip" in Python)'
 
 
 class MissingFileError(SdfError):
-    """A file of a world that is missing on this machine; `reason` is the text of a note."""
+    """A file of a world that is missing on this machine.
+
+    `reason` and `search_remedy` are texts of the note if it is skipped: its problem, and how to provide it.
+    """
 
     reason: str = ""
+    search_remedy: str = ""
 
 
 @dataclass(frozen=True)
 class SearchPath:
-    """Folders of models and of ROS packages, by priority."""
+    """Folders of models, of ROS packages and of caches of Fuel, by priority."""
 
     folders: tuple[Path, ...] = ()
     packages: tuple[Path, ...] = ()
+    caches: tuple[Path, ...] = ()
 
     def list_package_folders(self) -> list[Path]:
         """Return the folders that are searched for a package or model by its name."""
@@ -88,6 +98,9 @@ class SearchPath:
             path = _find_folder(candidate) if attribute else candidate
             if path_exists(path):
                 return path
+        cached = self._find_cached(uri)
+        if cached is not None:
+            return cached
         searched = ", ".join(map(str, candidates[:_MAX_SHOWN]))
         if len(candidates) > _MAX_SHOWN:
             searched += f" and {len(candidates) - _MAX_SHOWN} places more"
@@ -97,7 +110,16 @@ class SearchPath:
         allowed = f"is not found; searched {searched}"
         remedy = f"name its folder by --path (path= in Python) or in {variables}"
         error = invalid_value(element, uri, allowed, parent=parent, attribute=attribute, remedy=remedy)
-        raise _make_missing_file_error(error, allowed)
+        raise _make_missing_file_error(error, allowed, can_skip=not attribute)
+
+    def _find_cached(self, uri: str) -> Path | None:
+        """Return the file of `model://NAME/...` in the cache of Fuel; None if it is not there."""
+        scheme, _, path = uri.partition("://")
+        name, _, file = path.strip("/").partition("/")
+        if scheme != "model" or not name:
+            return None
+        places = (folder / file for folder in fuel_cache.list_models(self.caches, name))
+        return next(filter(path_exists, places), None)
 
     def _list_candidates(self, element: Element, uri: str, parent: str, attribute: str) -> list[Path]:
         """Return the places where the file may be, each once."""
@@ -109,18 +131,30 @@ class SearchPath:
         name = path.strip("/")
         if scheme in _FOLDER_SCHEMES and name:
             return _drop_duplicates([*(folder / name for folder in self.list_package_folders()), file_folder / name])
-        allowed = "must be a file, model://NAME, package://NAME or file://PLACE"
-        if scheme not in _ONLINE_SCHEMES:
+        allowed = "must be a file, model://NAME, package://NAME, file://PLACE or a model of Fuel"
+        fuel_uri = fuel_cache.parse_fuel_uri(uri)
+        if scheme not in _ONLINE_SCHEMES or (scheme == "fuel" and fuel_uri is None):
             raise invalid_value(element, uri, allowed, parent=parent, attribute=attribute)
-        remedy = "nothing is downloaded: get the model by `gz fuel download -u`, and write model://NAME"
+        remedy = "nothing is downloaded: get the model yourself and write model://NAME"
+        reason = "is not on this machine"
+        if fuel_uri is not None:
+            folders = fuel_cache.list_model_folders(self.caches, fuel_uri)
+            places = [place for folder in folders for place in fuel_cache.list_places(folder, fuel_uri)]
+            if any(map(path_exists, places)):
+                return places
+            remedy = "nothing is downloaded: get the model by `gz fuel download -u`"
+            allowed = reason = "is not in the cache of Fuel"
+            shown = [str(folder) for folder in folders if fuel_uri.server in folder.parts]
+            allowed += f"; searched {', '.join(shown[:_MAX_SHOWN])}" if shown else ""
         error = invalid_value(element, uri, allowed, parent=parent, attribute=attribute, remedy=remedy)
-        raise _make_missing_file_error(error, "is not on this machine")
+        raise _make_missing_file_error(error, reason, can_skip=not attribute)
 
 
-def _make_missing_file_error(cause: SdfError, reason: str) -> MissingFileError:
-    """Return an error as the error of a missing file."""
-    error = MissingFileError(cause.what, cause.value, where=cause.where, allowed=cause.allowed, remedy=cause.remedy)
-    error.reason = reason
+def _make_missing_file_error(cause: SdfError, reason: str, *, can_skip: bool) -> MissingFileError:
+    """Return an error as the error of a missing file; `can_skip` is True if `missing="skip"` would skip it."""
+    remedy = f"{cause.remedy}, {_SKIP_REMEDY}" if can_skip else cause.remedy
+    error = MissingFileError(cause.what, cause.value, where=cause.where, allowed=cause.allowed, remedy=remedy)
+    error.reason, error.search_remedy = reason, cause.remedy
     return error
 
 
@@ -142,7 +176,7 @@ def build_search_path(path: SearchFolders = ()) -> SearchPath:
         for folder in _read_variable(ROS1_PATH_VARIABLE)
     ]
     packages += [folder / "share" for folder in _read_variable(ROS2_PREFIX_VARIABLE)]
-    return SearchPath(tuple(_drop_duplicates(folders)), tuple(_drop_duplicates(packages)))
+    return SearchPath(tuple(_drop_duplicates(folders)), tuple(_drop_duplicates(packages)), fuel_cache.list_caches())
 
 
 def _read_variable(variable: str) -> list[Path]:

@@ -32,6 +32,7 @@ MAX_ELEMENTS = 1_000_000
 
 _CLOSING_MARKS = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
 _OPENING_PATTERN = re.compile(b"|".join(map(re.escape, _CLOSING_MARKS)))
+_LATE_DECLARATION_PATTERN = re.compile(rb"(\s+)<\?xml\s[^?>]*\?>")
 
 _SDF_FILE = inputs.FileKind("file", SdfError, "must be a readable file of SDF")
 
@@ -42,7 +43,8 @@ class Element:
 
     Names of navsense's namespace have the prefix `PREFIX`, other names are as written.
 
-    `include` is the include of an element in another file.
+    `include` is the include of an element in another file. `strict` is False if unknown parts of the element are
+    warnings; `Context.check` of the parent sets it.
     """
 
     tag: str
@@ -52,6 +54,7 @@ class Element:
     text: str = ""
     children: list[Element] = field(default_factory=list)
     include: Element | None = None
+    strict: bool = True
 
     @property
     def where(self) -> Where:
@@ -108,7 +111,7 @@ def parse_xml(content: bytes, path: str) -> Element:
         raise SdfError("file", "empty", where=Where(path), allowed=_SDF_FILE.allowed)
     builder = _TreeBuilder(path)
     try:
-        builder.parser.Parse(_repair_comments(content), True)
+        builder.parser.Parse(_repair_comments(_remove_late_declaration(content)), True)
     except expat.ExpatError as error:
         what = expat.ErrorString(error.code) or "not well-formed"
         where = Where(path, error.lineno)
@@ -128,6 +131,15 @@ def read_content(name: str, max_size: int | None = None) -> bytes:
     """
     limit = f"must be at most {MAX_SIZE // 2**20} MiB with all that it includes"
     return inputs.read_bytes(name, _SDF_FILE, MAX_SIZE if max_size is None else max_size, limit)
+
+
+def _remove_late_declaration(content: bytes) -> bytes:
+    """Return the content of a file without an XML declaration that follows blank lines.
+
+    XML allows it at the start only. The readers of Gazebo and of URDF ignore it elsewhere.
+    """
+    found = _LATE_DECLARATION_PATTERN.match(content)
+    return content if found is None else found[1] + content[found.end() :]
 
 
 def _repair_comments(content: bytes) -> bytes:

@@ -37,12 +37,12 @@ from navsense.sensors.base import UsesRayCasting
 from navsense.world import MountedSensor, Solid
 
 SHAPES: Mapping[str, ElementBinding[Shape]] = {
-    "box": ElementBinding(Box),
-    "capsule": ElementBinding(Capsule),
-    "cylinder": ElementBinding(Cylinder),
-    "ellipsoid": ElementBinding(Ellipsoid),
-    "plane": ElementBinding(Plane, unsupported={"size": "is for rendering only: a plane is infinite"}),
-    "sphere": ElementBinding(Sphere),
+    "box": ElementBinding(Box, strict=False),
+    "capsule": ElementBinding(Capsule, strict=False),
+    "cylinder": ElementBinding(Cylinder, strict=False),
+    "ellipsoid": ElementBinding(Ellipsoid, strict=False),
+    "plane": ElementBinding(Plane, unsupported={"size": "is for rendering only: a plane is infinite"}, strict=False),
+    "sphere": ElementBinding(Sphere, strict=False),
 }
 """Tag of a simple shape -> its binding. The default sizes are those of SDF 1.12."""
 
@@ -72,10 +72,23 @@ class SolidParser:
                 self.context.check(element, COLLISION)
                 with self.context.collect_errors():
                     name = join_names(element, link.name, parse_name(element))
-                    shape = self._parse_shape(element, needed=needed)
+                    shape = self._find_shape(element, needed=needed)
                     if shape is not None:
                         pose = find_pose_in_link(self.context, parsed_model, scope, link, element)
                         yield Solid(name, link.name, shape, pose, element.where)
+
+    def _find_shape(self, collision: Element, *, needed: bool) -> Shape | None:
+        """Return the surface of a collision; None without a shape, and for an invalid shape that no rays can hit."""
+        if collision.find("geometry") is None:
+            self.context.add_note("warning", "<collision>", "has no <geometry>: skipped", collision.where)
+            return None
+        if needed:
+            return self._parse_shape(collision, needed=True)
+        shape = None
+        with self.context.hold_problems() as problems:
+            shape = self._parse_shape(collision, needed=False)
+        self.context.note_harmless(problems, "skipped: no sensor's rays can hit it")
+        return None if problems else shape
 
     def _parse_shape(self, collision: Element, *, needed: bool) -> Shape | None:
         """Return the surface of a collision; None without a shape, and for a shape that is not simulated."""
@@ -99,7 +112,7 @@ class SolidParser:
             path = self.search.find_asset(uri, element.tag)
         except SdfError as error:
             if self.context.skip_missing and isinstance(error, MissingFileError):
-                self.context.note_missing(error, f"skipped: rays pass through its place; {error.remedy}")
+                self.context.note_missing(error, f"skipped: rays pass through its place; {error.search_remedy}")
                 return None
             if needed:
                 raise

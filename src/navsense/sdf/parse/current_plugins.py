@@ -59,14 +59,16 @@ PROCESS_TAGS = ("velocity", "horizontal_angle", "vertical_angle")
 CONSTITUENT_TAGS = ("M2", "S2", "N2")
 DATE_TAGS, TIME_TAGS = ("year", "month", "day"), ("hour", "minute")
 
-PROCESS = ElementBinding(UuvGaussMarkovProcess)
-CONSTANT_CURRENT = ElementSchema(frozenset(("topic", *PROCESS_TAGS)))
-TRANSIENT_CURRENT = make_schema("topic_stratified databasefilePath")
-TIDAL_OSCILLATION = make_schema("databasefilePath harmonic_constituents mean_direction world_start_time_GMT")
-HARMONIC_CONSTITUENTS = ElementSchema(frozenset(CONSTITUENT_TAGS))
-CONSTITUENT = make_schema("amp phase speed")
-MEAN_DIRECTION = make_schema("ebb flood")
-START_TIME = ElementSchema(frozenset((*DATE_TAGS, *TIME_TAGS)))
+PROCESS = ElementBinding(UuvGaussMarkovProcess, strict=None)
+CONSTANT_CURRENT = ElementSchema(frozenset(("topic", *PROCESS_TAGS)), strict=None)
+TRANSIENT_CURRENT = make_schema("topic_stratified databasefilePath", strict=None)
+TIDAL_OSCILLATION = make_schema(
+    "databasefilePath harmonic_constituents mean_direction world_start_time_GMT", strict=None
+)
+HARMONIC_CONSTITUENTS = ElementSchema(frozenset(CONSTITUENT_TAGS), strict=None)
+CONSTITUENT = make_schema("amp phase speed", strict=None)
+MEAN_DIRECTION = make_schema("ebb flood", strict=None)
+START_TIME = ElementSchema(frozenset((*DATE_TAGS, *TIME_TAGS)), strict=None)
 
 
 def parse_plugin_currents(

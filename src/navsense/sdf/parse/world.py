@@ -28,9 +28,11 @@ The fields of `Water` declare the names, units and places of these values.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from navsense.core.errors import NavsenseError
 from navsense.core.geodesy import Origin
 from navsense.core.pose import rotate
 from navsense.core.text import parse_decimal
@@ -68,7 +70,11 @@ from navsense.sdf.values import (
     require_child,
 )
 from navsense.sdf.xml_reader import Element
+from navsense.sensors import SENSORS
+from navsense.sensors.air_pressure import AirPressure
+from navsense.sensors.depth import Depth
 from navsense.simulation.fidelity import FIDELITIES
+from navsense.world import MountedSensor
 
 MIN_STEP, MAX_STEP = 1.0 / MAX_RATE, 1.0 / MIN_RATE
 """Seconds: the shortest and the longest period of a sensor."""
@@ -79,9 +85,13 @@ DEFAULT_STEP = 0.001
 ORIGIN_LIMITS = {"latitude_deg": 90.0, "longitude_deg": 360.0, "elevation": 1e6, "heading_deg": 3600.0}
 """Largest degrees and metres of a world's place on earth."""
 
-ATMOSPHERE = ElementBinding(Atmosphere, other_attributes=("type",))
+ATMOSPHERE = ElementBinding(Atmosphere, other_attributes=("type",), strict=False)
 
 ADIABATIC = "adiabatic"
+
+_WITHOUT_AIR = frozenset(SENSORS) - {AirPressure, Depth}
+"""Sensor types that do not use the atmosphere."""
+
 WGS84 = "WGS84"
 
 LOCATION_FIELDS = {
@@ -123,21 +133,38 @@ def parse_classic(context: Context, element: Element, *, default: bool) -> bool:
     return (context.fidelity or text) == "classic"
 
 
-def parse_environment(context: Context, scope: Scope) -> Environment:
-    """Return the environment of a world, with SDF's defaults for absent elements."""
+def parse_environment(context: Context, scope: Scope) -> tuple[Environment, list[NavsenseError]]:
+    """Return the environment of a world, with SDF's defaults for absent elements, and the problems of its atmosphere.
+
+    They are problems of the file only if a sensor measures the pressure of the air (`report_atmosphere`).
+    """
     world = scope.element
     origin = _parse_origin(context, world)
     _warn_about_defaults(context, world)
     magnetic = _parse_magnetic_field(context, world, origin)
     local_fields: tuple[VectorField, ...] = (*_parse_dipoles(context, scope), *parse_anomalies(context, world))
-    return Environment(
+    atmosphere, problems = _parse_atmosphere(context, world)
+    environment = Environment(
         gravity=_parse_gravity(context, world, origin),
         magnetic_field=FieldSum((magnetic, *local_fields)) if local_fields else magnetic,
         origin=origin,
-        atmosphere=_parse_atmosphere(context, world),
+        atmosphere=atmosphere,
         water=_parse_water(context, world, origin),
         signals=_parse_signals(context, world),
     )
+    return environment, problems
+
+
+def report_atmosphere(context: Context, problems: Sequence[NavsenseError], sensors: Iterable[MountedSensor]) -> None:
+    """Add the problems of an atmosphere to the context: as warnings if no sensor of the world uses it.
+
+    Every sensor type of a user is taken as one that uses it.
+    """
+    if all(type(sensor.spec) in _WITHOUT_AIR for sensor in sensors):
+        context.note_harmless(problems, "no sensor measures the pressure of the air")
+    else:
+        for problem in problems:
+            context.add_problem(problem)
 
 
 def _parse_origin(context: Context, world: Element) -> Origin | None:
@@ -218,17 +245,18 @@ def _parse_dipoles(context: Context, scope: Scope) -> list[Dipole]:
     return dipoles
 
 
-def _parse_atmosphere(context: Context, world: Element) -> Atmosphere:
+def _parse_atmosphere(context: Context, world: Element) -> tuple[Atmosphere, list[NavsenseError]]:
+    """Return the atmosphere of a world and its problems."""
     element = world.find("atmosphere")
     if element is None:
-        return Atmosphere()
-    with context.collect_errors():
-        atmosphere = ATMOSPHERE.read(context, element)
+        return Atmosphere(), []
+    atmosphere = Atmosphere()
+    with context.hold_problems() as problems:
         air_type = require_attribute_text(element, "type")
         if air_type != ADIABATIC:
             raise invalid_value(element, air_type, f"must be {ADIABATIC}", attribute="type")
-        return atmosphere
-    return Atmosphere()
+        atmosphere = ATMOSPHERE.read(context, element)
+    return atmosphere, problems
 
 
 def _parse_signals(context: Context, world: Element) -> dict[str, Signal]:

@@ -120,8 +120,8 @@ class _RobotConverter:
                 children.append(origin.make_element("pose", self.format_origin(origin, "collision")))
             if geometry is not None:
                 if not geometry.children:
-                    allowed = f"must hold one of {', '.join(schema.SHAPES)}"
-                    self.context.add_problem(invalid_value(geometry, "empty", allowed, parent="collision"))
+                    reason = f"is empty: skipped; it must hold one of {', '.join(schema.SHAPES)}"
+                    self.context.add_note("warning", "<collision><geometry>", reason, geometry.where)
                 shapes = [self._convert_shape(shape) for shape in geometry.find_all(*schema.SHAPES)]
                 children.append(geometry.make_element("geometry", children=shapes))
             yield collision.make_element("collision", "", children, {"name": name.replace("::", "_")})
@@ -129,13 +129,12 @@ class _RobotConverter:
     def _convert_shape(self, element: Element) -> Element:
         """Return a shape with elements instead of attributes."""
         tags = schema.SHAPES[element.tag]
-        self.context.check(element, ElementSchema(attributes=frozenset(tags)))
+        self.context.check(element, ElementSchema(attributes=frozenset(tags), strict=False))
         children: list[Element] = []
         for name, tag in tags.items():
-            if name in element.attributes:
-                children.append(element.make_element(tag, element.attributes[name].strip()))
-            elif name != "scale":  # SDF has default sizes, URDF has none
-                self.context.add_problem(invalid_value(element, "missing", "must be given", attribute=name))
+            # SDF has default sizes, URDF has none. An empty size is an error if rays may hit the shape.
+            if name in element.attributes or name != "scale":
+                children.append(element.make_element(tag, element.attributes.get(name, "").strip()))
         return element.make_element(element.tag, children=children)
 
     def read_joints(self) -> None:
@@ -175,10 +174,15 @@ class _RobotConverter:
                 yield joint.converted
 
     def list_actuators(self) -> Iterator[Element]:
-        """Yield an element for each part that drives a joint: transmissions, `ros2_control` and effort limits."""
-        for part in self.element.find_all("transmission", "ros2_control"):
-            name = f"<{part.tag}> {part.get_attribute('name') or ''}".strip()
-            yield part.make_element(ACTUATOR_TAG, attributes={"name": name})
+        """Yield an element for each part that drives a joint: transmissions, `ros2_control` and effort limits.
+
+        Some robots have transmissions and `ros2_control` inside `<gazebo>`.
+        """
+        holders = (self.element, *self.element.find_all("gazebo"))
+        for part in (part for holder in holders for part in holder.find_all(*schema.ACTUATOR_PARTS)):
+            if _drives_joint(part):
+                name = f"<{part.tag}> {part.get_attribute('name') or ''}".strip()
+                yield part.make_element(ACTUATOR_TAG, attributes={"name": name})
         for name, joint in self.joints.items():
             limit = joint.element.find("limit")
             if limit is not None and is_effort(limit.get_attribute("effort")):
@@ -190,15 +194,27 @@ class _RobotConverter:
         reference = gazebo.get_attribute("reference")
         target = model if reference is None else self._find_target(gazebo, reference)
         for child in gazebo.children:
-            if child.tag in schema.IGNORED_SETTINGS:
+            if child.tag in schema.ACTUATOR_PARTS:
+                reason = schema.ROBOT.unsupported[child.tag]
+                self.context.add_note("unsupported", f"<gazebo><{child.tag}>", reason, child.where)
+            elif child.tag in schema.IGNORED_SETTINGS:
                 reason = schema.IGNORED_SETTINGS[child.tag]
                 self.context.add_note("unsupported", f"<gazebo><{child.tag}>", reason, child.where)
             elif target is model and child.tag == "sensor":
-                name, remedy = child.attributes.get("name"), 'write <gazebo reference="LINK"> around it'
-                error = invalid_value(child, name, "belongs to a link", parent="gazebo", remedy=remedy)
-                self.context.add_problem(error)
+                what = f"<gazebo><sensor>: {child.attributes.get('name', '')}"
+                reason = 'is ignored: a sensor belongs to a link; write <gazebo reference="LINK"> around it'
+                self.context.add_note("warning", what, reason, child.where)
             elif target is not None:
+                if target is model and child.tag == "static":
+                    self._remove_static(model, child)
                 target.children.append(child)
+
+    def _remove_static(self, model: Element, last: Element) -> None:
+        """Remove the flag of an earlier `<gazebo>`: libsdformat uses the last one."""
+        for earlier in list(model.find_all("static")):
+            model.children.remove(earlier)
+            reason = f"is ignored: that of line {last.line} is used"
+            self.context.add_note("warning", "<gazebo><static>", reason, earlier.where)
 
     def _find_target(self, gazebo: Element, reference: str) -> Element | None:
         """Return the link or joint of a `<gazebo>`; None for an element without effect."""
@@ -206,17 +222,17 @@ class _RobotConverter:
             return self.links[reference]
         if reference in self.joints:
             return self.joints[reference].converted
-        has_effect = any(child.tag in schema.LINK_PARTS for child in gazebo.children)
-        if reference == WORLD_FRAME and self.world is not None and has_effect:
-            allowed = "is the world, which cannot have such elements"
-            raise invalid_value(gazebo, reference, allowed, attribute="reference", remedy="add a link to the robot")
-        allowed = "must name a link or joint of the robot"
-        remedy = suggest_name(reference, (*self.links, *self.joints))
-        error = invalid_value(gazebo, reference, allowed, attribute="reference", remedy=remedy)
-        if has_effect:
-            raise error
-        reason = "is not a link or joint of the robot: skipped"
-        self.context.add_note("warning", f"{error.what}: {reference}", reason, gazebo.where)
+        what = f"<gazebo reference>: {reference}"
+        lost = [
+            f'<{child.tag} name="{child.attributes.get("name", "")}">' for child in gazebo.find_all(*schema.LINK_PARTS)
+        ]
+        reason = f"is ignored, with {', '.join(lost)}" if lost else "is ignored"
+        if reference == WORLD_FRAME and self.world is not None:
+            reason += ": the world cannot have such elements; add a link to the robot" if lost else ""
+        else:
+            remedy = suggest_name(reference, (*self.links, *self.joints))
+            reason += ": is not a link or joint of the robot" + (f"; {remedy}" if remedy else "")
+        self.context.add_note("warning", what, reason, gazebo.where)
         self.context.note_plugins(gazebo)
         return None
 
@@ -333,6 +349,20 @@ class _RobotConverter:
             with self.context.collect_errors():
                 return parse_numbers(element, 3, parent=parent, attribute=name)
         return default
+
+
+def _drives_joint(part: Element) -> bool:
+    """Return True if a transmission or `ros2_control` commands a joint.
+
+    A transmission whose interfaces are all those of the joint's state only measures, and so does a `ros2_control` of
+    the type sensor or without a command interface of its joints.
+    """
+    if part.tag == "transmission":
+        interfaces = [element.text for element in part.walk() if element.tag == "hardwareInterface"]
+        return not interfaces or not all(text.endswith("JointStateInterface") for text in interfaces)
+    joints = list(part.find_all("joint"))
+    commanded = any(joint.find("command_interface") is not None for joint in joints)
+    return part.get_attribute("type") != "sensor" and (commanded or not joints)
 
 
 def _format_numbers(numbers: tuple[float, ...]) -> str:

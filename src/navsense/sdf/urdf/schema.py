@@ -15,19 +15,22 @@ _NO_ACTUATORS = "actuators and their controllers are not simulated"
 _NO_JOINT_MOTION = "joints keep their poses: their position is 0"
 _OTHER_PROGRAM = "belongs to another program"
 
+ACTUATOR_PARTS = ("transmission", "ros2_control")
+"""Elements of a robot, or of its `<gazebo>`, that can drive joints."""
+
 ROBOT = make_schema(
     "origin",
     repeatable="link joint gazebo",
     unsupported={
         "material": _VISUAL_ONLY,
-        "transmission": _NO_ACTUATORS,
-        "ros2_control": _NO_ACTUATORS,
+        **dict.fromkeys(ACTUATOR_PARTS, _NO_ACTUATORS),
         "mujoco": _OTHER_PROGRAM,
         "sensor": 'is not read; write <gazebo reference="LINK"><sensor>, as in Gazebo',
     },
     forbidden={"plugin": "belongs to a <gazebo>", "include": "belongs to a <gazebo>"},
     attributes="name",
     ignored_attributes={"version": "all versions of URDF are read in the same way"},
+    strict=False,
 )
 
 LINK = make_schema(
@@ -45,6 +48,7 @@ LINK = make_schema(
     },
     attributes="name",
     ignored_attributes={"type": _OTHER_PROGRAM},
+    strict=False,
 )
 
 COLLISION = make_schema(
@@ -52,6 +56,7 @@ COLLISION = make_schema(
     unsupported={"verbose": "it does not define a shape", "contact_coefficients": _NO_DYNAMICS},
     attributes="name",
     ignored_attributes={"group": "all surfaces are hit"},
+    strict=False,
 )
 
 SHAPES: Mapping[str, Mapping[str, str]] = {
@@ -63,17 +68,18 @@ SHAPES: Mapping[str, Mapping[str, str]] = {
 }
 """Shape -> its attributes in URDF, and their elements in SDF."""
 
-GEOMETRY = ElementSchema(children=frozenset(SHAPES))
+GEOMETRY = ElementSchema(children=frozenset(SHAPES), strict=False)
 
 JOINT = make_schema(
     "origin parent child axis",
     unsupported=dict.fromkeys(("limit", "dynamics", "mimic", "calibration", "safety_controller"), _NO_JOINT_MOTION),
     attributes="name type",
+    strict=False,
 )
 
-ORIGIN = make_schema(attributes="xyz rpy")
-AXIS = make_schema(attributes="xyz")
-END = make_schema(attributes="link")
+ORIGIN = make_schema(attributes="xyz rpy", strict=False)
+AXIS = make_schema(attributes="xyz", strict=False)
+END = make_schema(attributes="link", strict=False)
 
 JOINT_TYPES = {
     "continuous": "continuous",
@@ -85,7 +91,7 @@ JOINT_TYPES = {
 }
 """Joint type of URDF -> type of SDF; None if SDF does not have it."""
 
-GAZEBO = make_schema(attributes="reference")
+GAZEBO = make_schema(attributes="reference", strict=False)
 
 _NEVER_LUMPED = "is always the case: joints are kept and links are not merged"
 

@@ -1,0 +1,102 @@
+"""The local cache of Gazebo Fuel, in which `gz fuel download` stores models. Nothing is downloaded here.
+
+    https://fuel.gazebosim.org/1.0/OWNER/models/NAME[/VERSION]                      a model
+    https://fuel.gazebosim.org/1.0/OWNER/models/NAME/VERSION/files/meshes/hull.stl   a file of a model
+    CACHE/fuel.gazebosim.org/owner/models/name/2/                                   folder of version 2 in the cache
+
+The cache has owners and names in lower case. Without a version, or with `tip`, the highest version is used.
+`fuel.ignitionrobotics.org` is the older name of the server. The caches are `GZ_FUEL_CACHE_PATH`, `IGN_FUEL_CACHE_PATH`,
+`~/.gz/fuel` and `~/.ignition/fuel`. Source: gz-fuel-tools, `FuelClient.cc`, `LocalCache.cc`, `ClientConfig.cc`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+CACHE_VARIABLES = ("GZ_FUEL_CACHE_PATH", "IGN_FUEL_CACHE_PATH")
+"""Environment variables with the folder of a cache."""
+
+DEFAULT_CACHES = (".gz/fuel", ".ignition/fuel")
+"""Folders of the cache in the home folder: of Gazebo, and of its versions before Garden."""
+
+SERVERS = ("fuel.gazebosim.org", "fuel.ignitionrobotics.org")
+"""Names of the server of Fuel, which are folders of the cache."""
+
+_URI = re.compile(
+    r"(?:https?|fuel)://(?P<server>[^/\s]+)/+(?:[0-9]+\.[0-9]+/+)?(?P<owner>[^/\s]+)/+models/+(?P<name>[^/]+)"
+    r"(?:/+(?P<version>[0-9]+|tip))?(?:/+files/+(?P<file>.+))?/*"
+)
+
+
+@dataclass(frozen=True)
+class FuelUri:
+    """A model of Fuel, or a file of it. `version` is "" for the highest one."""
+
+    server: str
+    owner: str
+    name: str
+    version: str = ""
+    file: str = ""
+
+
+def parse_fuel_uri(uri: str) -> FuelUri | None:
+    """Return the parts of the URI of a model of Fuel, or of a file of it; None for another text."""
+    found = _URI.fullmatch(uri)
+    if found is None:
+        return None
+    parts = {key: unquote(value or "") for key, value in found.groupdict().items()}
+    if ".." in (parts["owner"], parts["name"], *parts["file"].split("/")):
+        return None
+    version = "" if parts["version"] == "tip" else parts["version"]
+    return FuelUri(parts["server"].lower(), parts["owner"].lower(), parts["name"].lower(), version, parts["file"])
+
+
+def list_caches() -> tuple[Path, ...]:
+    """Return the folders that may be caches: those of the environment, then those in the home folder."""
+    folders = [Path(folder) for variable in CACHE_VARIABLES if (folder := os.environ.get(variable))]
+    home = os.environ.get("HOME")
+    folders += [Path(home) / folder for folder in DEFAULT_CACHES] if home else []
+    return tuple(dict.fromkeys(folders))
+
+
+def list_model_folders(caches: Sequence[Path], uri: FuelUri) -> list[Path]:
+    """Return the places of a model, without the version, in all caches."""
+    servers = SERVERS if uri.server in SERVERS else (uri.server,)
+    return [cache / server / uri.owner / "models" / uri.name for cache in caches for server in servers]
+
+
+def list_places(folder: Path, uri: FuelUri) -> Iterator[Path]:
+    """Yield the place of a URI in a model's folder of the cache, if this version is there."""
+    version = uri.version or find_highest_version(folder)
+    if version:
+        yield folder / version / uri.file
+
+
+def list_models(caches: Sequence[Path], name: str) -> Iterator[Path]:
+    """Yield the folder of the highest version of each model with a name, of all owners."""
+    for cache in caches:
+        for server in SERVERS:
+            for owner in _list_folders(cache / server):
+                folder = cache / server / owner / "models" / name.lower()
+                version = find_highest_version(folder)
+                if version:
+                    yield folder / version
+
+
+def find_highest_version(folder: Path) -> str:
+    """Return the highest version in a model's folder; "" without one."""
+    return max(filter(str.isdecimal, _list_folders(folder)), key=int, default="")
+
+
+def _list_folders(place: Path) -> list[str]:
+    """Return the names of the folders in a folder, sorted; none if it is not a folder."""
+    try:
+        with os.scandir(place) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir())
+    except OSError:
+        return []
