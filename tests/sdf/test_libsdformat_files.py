@@ -91,7 +91,7 @@ def test_rows_of_table_are_consistent() -> None:
             assert sensor.pose is not None or sensor.type == "force_torque", (file.path, sensor)
             assert sum(part * part for part in (sensor.pose or (1.0,))[-4:]) == pytest.approx(1.0, abs=1e-12)
     types = Counter(sensor.type for file in TABLE.values() for sensor in file.sensors)
-    assert {"imu", "magnetometer", "altimeter", "navsat", "air_pressure", "ray", "camera"} <= set(types)
+    assert {"imu", "magnetometer", "altimeter", "navsat", "air_pressure", "camera"} <= set(types)
     assert len(TABLE) == len(list(tool.read_rows("files.tsv")))
     assert types.total() == len(list(tool.read_rows("sensors.tsv")))
 
