@@ -18,6 +18,7 @@ from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import click
+from compare_libsdformat import REFUSALS, read_table
 from sdf_texts import TEXTS
 
 from navsense.cli.application import cli
@@ -69,6 +70,9 @@ from navsense.sensors import SENSORS, Dvl, Magnetometer, MessageDialect, Sensor,
 from navsense.world import CurrentTopic, MountedSensor
 
 ROOT = Path(__file__).resolve().parent.parent
+LIBSDFORMAT = "12.3"
+"""The version of libsdformat that is compared."""
+
 FOLDER = ROOT / "docs" / "reference"
 
 WRITTEN = "<!-- Written by `python tools/reference.py`; do not edit. -->"
@@ -370,7 +374,30 @@ def format_sdf_elements() -> str:
     lines += [*(f"- `{name}`" for name in sorted(schema.UNSIMULATED_TYPES)), ""]
     lines += ["## Errors that libsdformat does not report", "", "| error | reason |", "|---|---|"]
     lines += [*(f"| {error} | {reason} |" for error, reason in STRICTER.items()), ""]
+    lines += format_refusals()
     return "\n".join(lines).replace("\n\n\n", "\n\n")
+
+
+def format_refusals() -> list[str]:
+    """Return the section about the files that libsdformat accepts and navsense refuses."""
+    files = list(read_table().values())
+    refused = [file for file in files if file.refusal]
+    lines = [
+        "## Files that libsdformat accepts and navsense refuses",
+        "",
+        f"navsense is compared with libsdformat {LIBSDFORMAT}, Gazebo's reader, on {len(files)} public SDF, URDF and",
+        "xacro files (`tests/oracles/libsdformat-files`).",
+        f"libsdformat accepts {sum(not file.errors for file in files)} of them.",
+        f"navsense refuses {len(refused)} of these, for reasons of the table above:",
+        "",
+        "| error | files | example |",
+        "|---|---|---|",
+    ]
+    for text in REFUSALS:
+        paths = [f"`{file.repository}`, `{file.path}`" for file in refused if file.refusal == text]
+        lines.append(f"| ... {text} | {len(paths)} | {paths[0]} |")
+    lines += ["", *(f"- *... {text}*: {reason}" for text, reason in REFUSALS.items()), ""]
+    return lines
 
 
 def format_command_line() -> str:

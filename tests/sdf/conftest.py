@@ -19,7 +19,9 @@ Load = Callable[..., World]
 ListProblems = Callable[..., list[str]]
 
 FILE = "dive.sdf"
-RESOLVE = Path(__file__).resolve().parents[1] / "oracles" / "libsdformat" / "resolve.cc"
+ORACLES = Path(__file__).resolve().parents[1] / "oracles"
+RESOLVE = ORACLES / "libsdformat" / "resolve.cc"
+SENSORS = ORACLES / "libsdformat-files" / "sensors.cc"
 
 
 @pytest.fixture
@@ -107,15 +109,26 @@ def dvl_robots(request: pytest.FixtureRequest) -> dict[str, str]:
     return extract_robots(found[0].read_text(encoding="utf-8"))
 
 
-@pytest.fixture(scope="session")
-def resolver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the compiled program that prints the poses that libsdformat resolves."""
+def compile_oracle(source: Path, folder: Path) -> Path:
+    """Return a compiled program that asks libsdformat; skip the test without the library or a compiler."""
     missing = [tool for tool in ("g++", "pkg-config") if shutil.which(tool) is None]
     if missing or subprocess.run(["pkg-config", "--exists", "sdformat12"], check=False).returncode:
         pytest.skip("needs Debian's libsdformat-dev, g++ and pkg-config")
     flags = subprocess.run(
         ["pkg-config", "--cflags", "--libs", "sdformat12"], capture_output=True, text=True, check=True
     ).stdout.split()
-    target = tmp_path_factory.mktemp("oracle") / "resolve"
-    subprocess.run(["g++", "-std=c++17", "-O0", str(RESOLVE), "-o", str(target), *flags], check=True)
+    target = folder / source.stem
+    subprocess.run(["g++", "-std=c++17", "-O0", str(source), "-o", str(target), *flags], check=True)
     return target
+
+
+@pytest.fixture(scope="session")
+def resolver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the compiled program that prints the poses that libsdformat resolves."""
+    return compile_oracle(RESOLVE, tmp_path_factory.mktemp("oracle"))
+
+
+@pytest.fixture(scope="session")
+def sensor_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the compiled program that prints libsdformat's verdict and the poses of its sensors."""
+    return compile_oracle(SENSORS, tmp_path_factory.mktemp("oracle"))
