@@ -19,7 +19,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import click
 from compare_libsdformat import REFUSALS, read_table
-from sdf_texts import TEXTS
+from sdf_texts import COMMON, TEXTS
 
 from navsense.cli.application import cli
 from navsense.core.field_metadata import FileField, get_file_fields
@@ -186,7 +186,12 @@ SECTIONS: list[tuple[str, str, Place]] = [
     ("DVL of Gazebo", "water_mass_mode", dvl_gazebo.WATER_MASS_MODE),
     ("DVL of Gazebo", "water_velocity", dvl_gazebo.WATER_VELOCITY),
     ("DVL of Gazebo", "boundaries", dvl_gazebo.BOUNDARIES),
-    *(("Plug-ins of sensors", file, plugin.schema) for file, plugin in SENSOR_PLUGINS.items()),
+    *(
+        ("Plug-ins of sensors", file, plugin.schema)
+        for file, plugin in SENSOR_PLUGINS.items()
+        if file not in schema.CAMERA_PLUGIN_FILES[1:]
+    ),
+    ("Plug-ins of sensors", "ros of libgazebo_ros_camera.so", schema.CAMERA_PLUGIN_ROS),
     *(("Plug-ins of sensors", file, plugin.schema) for file, plugin in MODEL_PLUGINS.items()),
     ("Plug-ins of sensors", schema.DSROS_DVL_FILE, schema.DSROS_DVL_PLUGIN),
     ("Plug-ins of drives", "drive", DRIVE),
@@ -321,6 +326,7 @@ def format_section(name: str, place: Place) -> Iterator[str]:
         bound = written.get(tag, ("", "", ""))
         written[tag] = (bound[0] if kind == "=" else kind, bound[1] if default == "=" else default, meaning)
     wanted = {*(found.children - INTERNAL), *(f"@{attribute}" for attribute in found.attributes)}
+    written.update((tag, row) for tag, row in COMMON.items() if tag in wanted - written.keys())
     undocumented = [tag for tag, (_, _, meaning) in written.items() if not meaning]
     if written.keys() != wanted or undocumented:
         wrong = sorted([*(written.keys() ^ wanted), *undocumented])

@@ -29,13 +29,20 @@ navsense:faults | element | none | of this sensor
 navsense:part | text | none | part of the catalogue
 navsense:fidelity | `physical` or `classic` | of the world | of this sensor"""
 
+COMMON = {
+    "always_on": ("flag", "true", "false: off until it is switched on"),
+    "alwaysOn": ("flag", "true", "another name of `always_on`"),
+    "is_on": ("flag", "true", "another name of `always_on`"),
+    "navsense:switch": ("`on` or `off`", "none", "see [switch](#navsense-switch)"),
+}
+"""Rows of elements that every plug-in of a sensor has: type, default, meaning."""
+
 UUV_SENSOR = f"""{SENSOR_PLUGIN}
 robot_namespace | text | `--namespace` | first part of the topic
 robotNamespace | text | | another name of `robot_namespace`
 sensor_topic | text | default of a sensor | rest of the topic
 link_name | text | required | link of the sensor
-update_rate | number ≥ 0 | 30 | Hz
-is_on | flag | true | false: off until a live run switches it on"""
+update_rate | number ≥ 0 | 30 | Hz"""
 
 UUV_NOISE = """noise_amplitude | number ≥ 0 | 1; 0 under classic | factor of all deviations and densities
 enable_local_ned_frame | flag | true | axes of the link, rotated by 180 degrees about x"""
@@ -422,7 +429,6 @@ TEXTS: dict[str, str] = {
         cameraInfoTopicName | text | `camera_info` | last part of the topic
         frameName | text | frame of the sensor | frame of the messages
         updateRate | number ≥ 0 | 0 | Hz; 0: the rate of the sensor; the smaller rate applies
-        alwaysOn | flag | true | as `<always_on>` of the sensor
         focalLength | number | of the view | px; 0: the default
         Cx | number | (width + 1) / 2 | px; 0: the default
         Cy | number | (height + 1) / 2 | px; 0: the default
@@ -644,7 +650,6 @@ TEXTS: dict[str, str] = {
         gaussianNoise | number ≥ 0 | 0 | m, standard deviation
         radiation | text | `ultrasound` | other values are infrared
         fov | number | of the rays | rad; has no effect
-        alwaysOn | flag | true | as `<always_on>` of the sensor
     """,
     "libgazebo_ros_imu.so": f"""
         {SENSOR_PLUGIN}
@@ -792,8 +797,6 @@ TEXTS: dict[str, str] = {
         noise_amplitude | number ≥ 0 | 0 | factor of `noise_sigma`
         noise_stddev | number ≥ 0 | 0 | kPa, of earlier versions
         saturation | number > 0 | none | kPa; no effect under classic
-        is_on | flag | true | false: off until it is switched on
-        navsense:switch | `on` or `off` | none | as in a sensor
     """,
     "libuuv_gazebo_ros_imu_plugin.so": f"""
         {UUV_SENSOR}
@@ -841,8 +844,6 @@ TEXTS: dict[str, str] = {
         noise_sigma | number ≥ 0 | 0 | m/s, standard deviation in the covariance
         enable_local_ned_frame | flag | true | axes of the link, rotated by 180 degrees about x
         static_reference_frame | text | `world` | `world_ned` is added to `/tf_static`; messages do not change
-        is_on | flag | true | false: off until it is switched on
-        navsense:switch | `on` or `off` | none | as in a sensor
         navsense:fidelity | `physical` or `classic` | of the world | of this sensor
         navsense:bottom_track | element | no errors | as [bottom_track](#bottom_track); noise from the plug-in's element
         navsense:strength | element | none | as [strength](#strength-backscatter)

@@ -43,7 +43,7 @@ def test_every_expected_sum_is_used() -> None:
 def test_both_versions_of_ros_have_the_same_fields(kind: str) -> None:
     """Fields equal ROS 2 Humble, except for the sequence number of a header. rosbags names both stamp types alike.
 
-    ROS 1 lacks the textures and the mesh of a marker, whose constants have a smaller type there.
+    ROS 1 lacks the textures and the mesh of a marker, whose constants have a smaller type there. Some names differ.
     """
     lacking = schemas.list_ros2_only_fields(schemas.DISTRIBUTIONS["humble"])
     assert {kind for kind, _ in lacking} == {schemas.MARKER_TYPE}
@@ -52,7 +52,12 @@ def test_both_versions_of_ros_have_the_same_fields(kind: str) -> None:
         for definitions in (schemas.ROS1_DEFINITIONS, schemas.DISTRIBUTIONS["humble"])
     )
     for name, (constants, fields) in one.items():
-        own = [field for field in fields if name != "std_msgs/msg/Header" or field[0] != "seq"]
+        names = {old: new for new, old in schemas.ROS1_FIELD_NAMES.get(name, {}).items()}
+        own = [
+            (names.get(field[0], field[0]), *field[1:])
+            for field in fields
+            if name != "std_msgs/msg/Header" or field[0] != "seq"
+        ]
         assert own == [field for field in two[name][1] if (name, field[0]) not in lacking], name
         assert [(one[0], one[2]) for one in constants] == [(one[0], one[2]) for one in two[name][0]], name
         assert name == schemas.MARKER_TYPE or constants == two[name][0], name

@@ -213,7 +213,7 @@ def test_unknown_element_of_a_camera_plugin_is_a_warning(load: Load, wrap_in_lin
     plugin = ROS1.replace("hackBaseline>", "hackBaselin>").replace("</plugin>", "<x:y/><rangeMax>9</rangeMax></plugin>")
     world = load(wrap_in_link(make_sensor(IMAGE, around=plugin)).replace("<sdf ", '<sdf xmlns:x="x" '))
     notes = [(note.kind, note.what, note.reason) for note in world.notes]
-    reason = "is no element of this plug-in and has no effect; did you mean hackBaseline?"
+    reason = "is ignored: it is unknown here; did you mean hackBaseline?"
     assert ("warning", "<plugin><hackBaselin>", reason) in notes
     assert [kind for kind, *_ in notes].count("warning") == 1
     assert get_camera(world).projection is None

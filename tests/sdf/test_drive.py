@@ -72,7 +72,7 @@ def test_a_drive_plugin_gives_the_kind_and_topic(tmp_path: Path, file: str, name
 
 
 @pytest.mark.parametrize(
-    "file", ["libgazebo_ros_imu.so", "gz-sim-thruster-system", "libgazebo_ros_p3d.so", "libmotor.so"]
+    "file", ["libgazebo_ros_control.so", "gz-sim-thruster-system", "libgazebo_ros_p3d.so", "libmotor.so"]
 )
 def test_other_plugins_are_no_drive(tmp_path: Path, file: str) -> None:
     assert load_robot(tmp_path, f'<plugin filename="{file}" name="p"/>').models[0].drive is None

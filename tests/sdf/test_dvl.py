@@ -144,6 +144,7 @@ OTHERS = {
     "message_options.pointcloud_pose": "of the dialect of Woods Hole",
     "message_options.cloud_points": "of the dialect of Woods Hole",
     "message_options.beam_frames": "of the dialect of the UUV Simulator",
+    "message_options.world_ned_frame": "of the dialect of the UUV Simulator",
     "missing_values": "of a part of the catalogue",
 }
 """Fields without an element in this block, with the reason."""

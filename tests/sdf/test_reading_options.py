@@ -119,7 +119,8 @@ def test_world_without_skipped_models(run_with_text: Ask, command: str) -> None:
     assert found.exit_code == 0, found.output
     assert "dive.sdf:3: <include><uri>: model://reef: is not found; searched " in found.output
     assert (
-        "dive.sdf:4: <include><uri>: https://fuel.org/1.0/o/models/X: is not on this machine; skipped" in found.output
+        "dive.sdf:4: <include><uri>: https://fuel.org/1.0/o/models/X: is not in the cache of Fuel; skipped"
+        in found.output
     )
     assert "--path" in found.output
     if command != "describe":

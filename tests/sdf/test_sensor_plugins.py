@@ -142,7 +142,7 @@ def test_other_plugins_are_no_warnings(load: Load, file: str) -> None:
 def test_unread_sensors_are_reported_in_each_place(load: Load, wrap_in_world: Text) -> None:
     """A plug-in of a simulated sensor loses its noise; that of another sensor is listed with the sensor."""
     plugin = make_plugin("libacme_imu.so", "")
-    sensors = "".join(f'<sensor name="{name}" type="{name}">{plugin}</sensor>' for name in ("imu", "camera"))
+    sensors = "".join(f'<sensor name="{name}" type="{name}">{plugin}</sensor>' for name in ("imu", "contact"))
     world = load(wrap_in_world(f'{plugin}<model name="m"><link name="l">{plugin}{sensors}</link></model>'))
     found = [(note.what.partition(">")[0], note.kind, note.reason) for note in world.notes if "acme" in note.what]
     assert found == [
