@@ -256,14 +256,16 @@ def test_px4_defaults_are_those_of_its_header(load: Load) -> None:
         dynamic_bias_correlation_time=300.0,
         bias_stddev=0.196,
     )
-    assert spec.angular_velocity_x.noise_density == pytest.approx(2.0 * 35.0 / 3600.0 / 180.0 * math.pi, rel=1e-15)
+    assert spec.angular_velocity_x.noise_density == pytest.approx(
+        2.0 * 35.0 / 3600.0 / 180.0 * math.pi, rel=1e-15, abs=0.0
+    )
     assert spec.reference == (1.0, 0.0, 0.0, 0.0)
     world = load(make_world(make_plugin("libgazebo_magnetometer_plugin.so", "")))
     (found,) = world.sensors
     assert isinstance(found.spec, Magnetometer)
     assert (found.rate, found.topic, found.link) == (100.0, "/mag", "robot::base")
-    assert found.spec.x.noise_density == pytest.approx(4e-8, rel=1e-15)  # 0.4 mG/sqrt(Hz)
-    assert found.spec.x.dynamic_bias_stddev == pytest.approx(6.4e-10, rel=1e-15)
+    assert found.spec.x.noise_density == pytest.approx(4e-8, rel=1e-15, abs=0.0)  # 0.4 mG/sqrt(Hz)
+    assert found.spec.x.dynamic_bias_stddev == pytest.approx(6.4e-10, rel=1e-15, abs=0.0)
     assert found.spec.x.dynamic_bias_correlation_time == 600.0
     ramp = make_plugin("libgazebo_barometer_plugin.so", "<baroDriftPaPerSec>0.5</baroDriftPaPerSec>")
     world = load(make_world(ramp))
@@ -284,7 +286,7 @@ def test_rotors_units(load: Load) -> None:
     (found,) = load(make_world(make_plugin("librotors_gazebo_magnetometer_plugin.so", field))).sensors
     assert isinstance(found.spec, Magnetometer)
     assert [axis.stddev for axis in (found.spec.x, found.spec.y, found.spec.z)] == [1e-7, 2e-7, 3e-7]
-    assert found.spec.y.bias_stddev == pytest.approx(np.std(np.linspace(-3e-7, 3e-7, 100_001)), rel=1e-4)
+    assert found.spec.y.bias_stddev == pytest.approx(np.std(np.linspace(-3e-7, 3e-7, 100_001)), rel=1e-4, abs=0.0)
 
 
 def test_rotors_gps_keeps_the_noise_of_its_sensor(load: Load, wrap_in_link: Text) -> None:
@@ -332,8 +334,8 @@ def test_hector_magnetometer_errors_are_relative_to_its_magnitude(load: Load) ->
     (found,) = world.sensors
     strength = math.sqrt(29.0) * 1e-5
     assert isinstance(found.spec, Magnetometer)
-    assert found.spec.y.stddev == pytest.approx(0.04 * strength, rel=1e-12)
-    assert found.spec.x.mean == pytest.approx(0.02 * strength, rel=1e-12)
+    assert found.spec.y.stddev == pytest.approx(0.04 * strength, rel=1e-12, abs=0.0)
+    assert found.spec.x.mean == pytest.approx(0.02 * strength, rel=1e-12, abs=0.0)
     assert found.topic == "/magnetic"
     assert any("relative to a field of 0.5" in reason for _, reason in list_notes(world))
     assert any("its field is not used" in reason for _, reason in list_notes(world))
@@ -362,8 +364,8 @@ def test_hector_barometer_is_an_altimeter(load: Load) -> None:
     noise = found.spec.vertical_position
     assert noise.stddev == 0.1
     stationary = noise.dynamic_bias_stddev * math.sqrt(noise.dynamic_bias_correlation_time / 2.0)
-    assert stationary == pytest.approx(10.0, rel=1e-14)
-    assert noise.dynamic_bias_correlation_time == pytest.approx(3600.0, rel=1e-14)
+    assert stationary == pytest.approx(10.0, rel=1e-14, abs=0.0)
+    assert noise.dynamic_bias_correlation_time == pytest.approx(3600.0, rel=1e-14, abs=0.0)
     assert (found.topic, found.rate) == ("/pressure_height", 10.0)
 
 
@@ -395,8 +397,8 @@ def test_gps_reference_is_the_origin_of_a_world_without_one(load: Load) -> None:
     heading = math.radians(30.0)
     for x, y in ((100.0, 0.0), (0.0, 100.0)):
         east, north, _ = origin.to_enu(np.array([[x, y, 0.0]]))[0]
-        assert north == pytest.approx(math.cos(heading) * x + math.sin(heading) * y, rel=1e-12)
-        assert -east == pytest.approx(-math.sin(heading) * x + math.cos(heading) * y, rel=1e-12)
+        assert north == pytest.approx(math.cos(heading) * x + math.sin(heading) * y, rel=1e-12, abs=0.0)
+        assert -east == pytest.approx(-math.sin(heading) * x + math.cos(heading) * y, rel=1e-12, abs=0.0)
     assert any("is the origin of the world: latitude 60" in reason for _, reason in list_notes(world))
     assert world.sensors[0].rate == 4.0
 
@@ -424,7 +426,7 @@ def test_first_of_several_references_is_used(load: Load) -> None:
     )
     world = load(make_world(two, ""))
     assert world.environment.origin is not None
-    assert math.degrees(world.environment.origin.latitude) == pytest.approx(60.0, rel=1e-14)
+    assert math.degrees(world.environment.origin.latitude) == pytest.approx(60.0, rel=1e-14, abs=0.0)
     assert any("the first reference is used" in reason for _, reason in list_notes(world))
 
 
@@ -530,7 +532,7 @@ def test_hector_sonar(load: Load, wrap_in_link: Text) -> None:
     assert isinstance(found.spec, Range)
     noise = found.spec.range_noise
     assert (noise.stddev, noise.mean) == (0.05, 0.2)
-    assert noise.dynamic_bias_stddev * math.sqrt(1800.0) == pytest.approx(0.1, rel=1e-14)
+    assert noise.dynamic_bias_stddev * math.sqrt(1800.0) == pytest.approx(0.1, rel=1e-14, abs=0.0)
     assert found.spec.sound is not None
     assert (found.rate, found.topic, found.frame) == (10.0, "/front", "sonar_link")
 
@@ -644,7 +646,9 @@ def test_hector_quadrotor(shared_data: Path, tmp_path: Path) -> None:
     ]
     magnetometer = world.sensors[2].spec
     assert isinstance(magnetometer, Magnetometer)
-    assert magnetometer.x.stddev == pytest.approx(1.3e-2 * math.hypot(5.5645e-6, 22.8758e-6, 42.3884e-6), rel=1e-12)
+    assert magnetometer.x.stddev == pytest.approx(
+        1.3e-2 * math.hypot(5.5645e-6, 22.8758e-6, 42.3884e-6), rel=1e-12, abs=0.0
+    )
     check_white_noise(world)
 
 
