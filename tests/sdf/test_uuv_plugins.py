@@ -81,7 +81,8 @@ def test_imu_has_the_noise_of_the_figures(
     gyroscope, accelerometer = (make_imu_noise(name, factor) for name in ("gyroscope", "accelerometer"))
     if factor == 0.0:
         gyroscope = accelerometer = Noise(classic=classic)
-    assert sensor.spec == Imu(*[gyroscope] * 3, *[accelerometer] * 3, reference=(1.0, 0.0, 0.0, 0.0))
+    axes = (gyroscope, gyroscope, gyroscope, accelerometer, accelerometer, accelerometer)
+    assert sensor.spec == Imu(*axes, reference=(1.0, 0.0, 0.0, 0.0))
     assert (sensor.topic, sensor.frame, sensor.rate, sensor.pose) == ("/auv/imu", "base", 30.0, Pose())
     absent = "is absent: its default in the plug-in is 0, no noise; "
     expected = {

@@ -160,9 +160,9 @@ def packages(shared_data: Path, tmp_path: Path) -> Path:
 <xacro:include filename="$(find uuv_sensor_ros_plugins)/urdf/sensor_snippets.xacro"/>
 <link name="${{namespace}}/base_link"/>
 {"".join(calls)}"""
-        file = find_robot(folder, robot)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"{HEADER.format(robot)}{body}</robot>", encoding="utf-8")
+        target = find_robot(folder, robot)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(f"{HEADER.format(robot)}{body}</robot>", encoding="utf-8")
     return folder
 
 

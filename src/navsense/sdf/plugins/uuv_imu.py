@@ -86,7 +86,7 @@ def parse(
     if context.problem_count > problems_before:
         return None
     with map_spec_errors(element):
-        spec = Imu(*[gyroscope] * 3, *[accelerometer] * 3, reference=reference)
+        spec = Imu(gyroscope, gyroscope, gyroscope, accelerometer, accelerometer, accelerometer, reference=reference)
     return PluginSensor(spec, suffix, pose)
 
 
