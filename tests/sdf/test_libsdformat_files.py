@@ -190,7 +190,11 @@ def test_public_files_agree_with_libsdformat(repository: str) -> None:
 @pytest.mark.compiled
 @pytest.mark.requirement("SDF-1")
 def test_recorded_answers_equal_the_library(sensor_program: Path, tmp_path: Path) -> None:
-    """The library answers as recorded: our own file, and the listed files that are here."""
+    """The library answers as recorded: our own file, and up to 100 of the listed files that are here.
+
+    `tools/compare_libsdformat.py --ask` asks about all.
+    """
     own = make_place(tmp_path, OWN.replace("MORE", INCLUDE), missing=("model://gone",))
-    places = [own, *find_places()]
+    found = find_places()
+    places = [own, *found[:: len(found) // 100 + 1]]
     assert load_tool().ask(sensor_program, places) == [place.file for place in places]
