@@ -226,7 +226,7 @@ def test_model_level_gazebo_elements_are_read(load: Load, list_problems: ListPro
 <navsense:motion><navsense:waypoint time="0">0 0 0 0 0 0</navsense:waypoint>
 <navsense:waypoint time="5">1 0 0 0 0 0</navsense:waypoint></navsense:motion></gazebo>
 <gazebo reference="base"><sensor name="alt" type="altimeter"><pose relative_to="keel"/></sensor>
-<sensor name="imu" type="imu"><plugin name="i" filename="libgazebo_ros_imu_sensor.so"><topicName>x</topicName></plugin>
+<sensor name="imu" type="imu"><plugin name="i" filename="libother.so"><topicName>x</topicName></plugin>
 </sensor><plugin name="thruster" filename="libthruster.so"/></gazebo>""")
     )
     assert world.models[0].motion is not None
@@ -237,7 +237,7 @@ def test_model_level_gazebo_elements_are_read(load: Load, list_problems: ListPro
     for what in (
         '<model><plugin name="p3d" filename="libgazebo_ros_p3d.so">',
         '<model><plugin name="ros" filename="libgazebo_ros_control.so">',
-        '<sensor><plugin name="i" filename="libgazebo_ros_imu_sensor.so">',
+        '<sensor><plugin name="i" filename="libother.so">',
         '<link><plugin name="thruster" filename="libthruster.so">',
         "<model><self_collide>",
         '<joint name="j" type="floating">',
