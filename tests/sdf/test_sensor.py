@@ -184,12 +184,12 @@ def test_ignored_elements_are_listed(load: Load, wrap_in_link: Text) -> None:
     world = load(wrap_in_link(make_sensor(listed + plugin + foreign)))
     assert [(note.kind, note.what) for note in world.notes] == [
         ("unsupported", "<sensor><always_on>"),
-        ("unsupported", "<sensor><visualize>"),
         ("unsupported", "<sensor><enable_metrics>"),
         ("unsupported", "<sensor><imu>"),
         ("unsupported", '<sensor><plugin name="x" filename="libx.so">'),
         ("foreign", "<sensor><gz:a>"),
         ("foreign", "<sensor><ignition:b>"),
+        ("unsupported", "<sensor><visualize>"),
     ]
     assert all(note.reason and note.where is not None for note in world.notes)
 
