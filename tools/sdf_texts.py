@@ -681,6 +681,11 @@ TEXTS: dict[str, str] = {
         {ROS2}
         output_type | text | | `sensor_msgs/Range`: all rays make one range
         radiation_type | text | infrared | `ultrasound`: the sensor is a sonar
+        outputType | text | | another name of `output_type`, of ROS 1
+        radiationType | text | infrared | another name of `radiation_type`, of ROS 1
+        robotNamespace | text | | ROS 1: first part of the topic
+        topicName | text | topic of the sensor | ROS 1: rest of the topic
+        frameName | text | frame of the sensor | ROS 1: frame of the messages
     """,
     "libhector_gazebo_ros_imu.so": f"""
         {HECTOR}

@@ -525,6 +525,18 @@ def test_ros2_ray_sensor_is_one_range(load: Load, wrap_in_link: Text) -> None:
     assert load(text).sensors == ()
 
 
+def test_ros1_ray_sensor_is_one_range(load: Load, wrap_in_link: Text) -> None:
+    """gazebo_plugins, `gazebo_ros_ray_sensor.cpp` of Noetic: `outputType` and `radiationType`, topic and frame."""
+    body = "<robotNamespace>auv</robotNamespace><topicName>sonar</topicName><frameName>nose</frameName>"
+    kind = "<outputType>sensor_msgs/Range</outputType><radiationType>ultrasound</radiationType>"
+    plugin = make_plugin("libgazebo_ros_ray_sensor.so", f"{body}{kind}<minIntensity>3</minIntensity>")
+    world, found = load_sensor(load, wrap_in_link, "ray", make_scan(2.0) + plugin)
+    assert isinstance(found.spec, Range)
+    assert (found.spec.ros_plugin, found.topic, found.frame) == (True, "/auv/sonar", "nose")
+    assert found.spec.sound is not None
+    assert any(note.what == "<plugin><minIntensity>" for note in world.notes)
+
+
 def test_hector_sonar(load: Load, wrap_in_link: Text) -> None:
     body = "<gaussianNoise>0.04</gaussianNoise><drift>0.1</drift><offset>0.2</offset><topicName>front</topicName>"
     plugin = make_plugin("libhector_gazebo_ros_sonar.so", body)

@@ -11,9 +11,9 @@
       <frame_name>imu_link</frame_name>                                   ROS 2
       <initialOrientationAsReference>false</initialOrientationAsReference>     default: the axes of the world
     <plugin filename="libgazebo_ros_gps_sensor.so">                       in a <sensor type="gps">, ROS 2
-    <plugin filename="libgazebo_ros_ray_sensor.so">                       in a <sensor type="ray">, ROS 2
-      <output_type>sensor_msgs/Range</output_type>                        one range of all rays
-      <radiation_type>ultrasound</radiation_type>
+    <plugin filename="libgazebo_ros_ray_sensor.so">                       in a <sensor type="ray">
+      <output_type>sensor_msgs/Range</output_type>                        one range of all rays; ROS 1: <outputType>
+      <radiation_type>ultrasound</radiation_type>                         ROS 1: <radiationType>
 
 | of the plug-in | becomes |
 |---|---|
@@ -48,6 +48,7 @@ from navsense.sdf.plugins.base import (
     make_type_element,
     make_world_reference,
     parse_noise_tags,
+    parse_topic,
     set_child,
 )
 from navsense.sdf.plugins.gazebo_range import ULTRASOUND
@@ -72,6 +73,9 @@ IMU_NOISE = (NoiseTag("gaussianNoise", (*GYROSCOPE, *ACCELEROMETER)),)
 
 ROS1_TAGS = ("topicName", "updateRateHZ", "frameName", "gaussianNoise")
 """Elements of the IMU plug-in of ROS 1, which distinguish it from that of ROS 2."""
+
+RAY_TAGS = ("topicName", "frameName", "outputType", "radiationType")
+"""Elements of the ray plug-in of ROS 1, which distinguish it from that of ROS 2."""
 
 ROS1_RATE = 1.0
 """Hz."""
@@ -141,13 +145,23 @@ def _apply_gps(_context: Context, sensor: Element, plugin: Element) -> Element:
 
 
 def _is_range(plugin: Element) -> bool:
-    return plugin.get_text("output_type").endswith("/Range")
+    return _get_text(plugin, "output_type", "outputType").endswith("/Range")
+
+
+def _get_text(plugin: Element, *tags: str) -> str:
+    child = plugin.find(*tags)
+    return "" if child is None else child.text
 
 
 def _apply_ray(_context: Context, sensor: Element, plugin: Element) -> Element:
-    sensor = _apply_ros2(sensor, plugin)
+    if plugin.find(*RAY_TAGS) is None:
+        sensor = _apply_ros2(sensor, plugin)
+    else:
+        texts = (("topic", parse_topic(plugin, "topicName")), ("frame_id", plugin.get_text("frameName")))
+        for tag, text in texts:
+            sensor = set_child(sensor, plugin.make_element(tag, text), replaces=True) if text else sensor
     type_element = sensor.find("ray", "lidar")
-    is_sonar = _is_range(plugin) and plugin.get_text("radiation_type").lower() == ULTRASOUND
+    is_sonar = _is_range(plugin) and _get_text(plugin, "radiation_type", "radiationType").lower() == ULTRASOUND
     if is_sonar and type_element is not None and type_element.find("navsense:sound") is None:
         children = [*type_element.children, plugin.make_element("navsense:sound")]
         sensor = set_child(sensor, replace(type_element, children=children), replaces=True)
@@ -159,6 +173,7 @@ def _mark_range(_context: Context, plugin: Element, spec: Sensor, _sensor_contex
 
 
 _NO_SERVICE = "services of other programs are not offered"
+_NO_INTENSITY = "the intensity of returns is not simulated"
 _ROS2_UNUSED = {
     "visualize": "has only a visual effect",
 }
@@ -202,8 +217,8 @@ SENSOR_PLUGINS = {
     ),
     "libgazebo_ros_ray_sensor.so": SensorPlugin(
         make_plugin_schema(
-            children="ros frame_name output_type radiation_type",
-            unsupported={**_ROS2_UNUSED, "min_intensity": "the intensity of returns is not simulated"},
+            children=" ".join((*RAY_TAGS, "robotNamespace ros frame_name output_type radiation_type")),
+            unsupported={**_ROS2_UNUSED, **dict.fromkeys(("min_intensity", "minIntensity"), _NO_INTENSITY)},
         ),
         frozenset((Range.type,)),
         _apply_ray,
