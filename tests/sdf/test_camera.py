@@ -162,6 +162,9 @@ def test_optical_frame_of_a_link_has_the_pose_of_the_link(load: Load, wrap_in_wo
     assert get_camera(world).optical_pose != OPTICAL
 
 
+TOO_SMALL = "must give a focal length below 1e+100 px for a width of 320 px"
+
+
 @pytest.mark.requirement("CLK-11", "SDF-2")
 @pytest.mark.parametrize(
     ("body", "problem"),
@@ -177,6 +180,8 @@ def test_optical_frame_of_a_link_has_the_pose_of_the_link(load: Load, wrap_in_wo
             "<horizontal_fov>60</horizontal_fov>",
             "<camera><horizontal_fov>: 60; must be at most 6.283185 rad; write radians",
         ),
+        ("<horizontal_fov>1e-300</horizontal_fov>", f"<horizontal_fov> horizontal_fov (rad): 1e-300; {TOO_SMALL}"),
+        ("<horizontal_fov>5e-324</horizontal_fov>", f"<horizontal_fov> horizontal_fov (rad): 5e-324; {TOO_SMALL}"),
         (
             "<horizontal_fow>1</horizontal_fow>",
             "<camera><horizontal_fow>; is not allowed here; did you mean horizontal_fov?",
@@ -186,6 +191,12 @@ def test_optical_frame_of_a_link_has_the_pose_of_the_link(load: Load, wrap_in_wo
 )
 def test_invalid_cameras_are_errors(list_problems: ListProblems, wrap_in_link: Text, body: str, problem: str) -> None:
     assert list_problems(wrap_in_link(make_sensor(body))) == [f"dive.sdf:5: {problem}"]
+
+
+@pytest.mark.requirement("CLK-11", "SDF-2")
+def test_too_small_view_of_a_camera_with_a_plugin_is_an_error(list_problems: ListProblems, wrap_in_link: Text) -> None:
+    (line,) = list_problems(wrap_in_link(make_sensor("<horizontal_fov>1e-300</horizontal_fov>", around=ROS1)))
+    assert "<horizontal_fov> horizontal_fov (rad): 1e-300; must give a focal length" in line
 
 
 ROS1 = """<plugin name="p" filename="libgazebo_ros_camera.so"><robotNamespace>/bot</robotNamespace>

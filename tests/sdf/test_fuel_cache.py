@@ -71,6 +71,44 @@ def test_uris_are_parsed_as_by_fuel_tools(uri: str, expected: FuelUri | None) ->
     assert parse_fuel_uri(uri) == expected
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../secret/models/top",
+        "%2E%2E/secret/models/top",
+        "fuel.gazebosim.org/1.0/./models/top",
+        "fuel.gazebosim.org/1.0/owner/models/%2e",
+        "fuel.gazebosim.org/1.0/{secret}/models/top",
+        "fuel.gazebosim.org/1.0/owner/models/{secret}%2Ftop",
+        "fuel.gazebosim.org/1.0/owner/models/..%2F..%2F..%2Fsecret%2Fmodels%2Ftop",
+        "fuel.gazebosim.org/1.0/owner/models/top/1/files/{secret}%2fmodel.sdf",
+        "fuel.gazebosim.org/1.0/owner/models/top/1/files/a%2f..%2f..%2fmodel.sdf",
+        "fuel.gazebosim.org/1.0/owner/models/x%00",
+        "fuel.gazebosim.org/1.0/o%00/models/x",
+        "fuel.gazebosim.org/1.0/owner/models/x/1/files/%00",
+    ],
+)
+def test_uris_stay_in_the_cache(list_problems: ListProblems, wrap_in_world: Text, home: Path, path: str) -> None:
+    """Parts that are no names of entries of a folder are no parts of a Fuel URI, also percent-encoded ones."""
+    secret = home / ".gz" / "secret"
+    for folder in (secret / "models/top/1", secret / "top/1", home / ".gz/fuel/secret/models/top/1"):
+        folder.mkdir(parents=True)
+        (folder / "model.sdf").write_text('<sdf version="1.9"><model name="m"><link name="l"/></model></sdf>', "utf-8")
+    uri = f"https://{path.format(secret=str(secret).replace('/', '%2F'))}"
+    (line,) = list_problems(wrap_in_world(make_include(uri)))
+    assert "must be a file, model://NAME, package://NAME, file://PLACE or a model of Fuel" in line
+    assert parse_fuel_uri(uri) is None
+
+
+def test_other_schemes_stay_in_the_cache(list_problems: ListProblems, wrap_in_world: Text, home: Path) -> None:
+    """Two slashes after the name do not make the file absolute, and the name is one folder."""
+    add_model(home / ".gz/fuel", "1")
+    file = home / "model.sdf"
+    file.write_text('<sdf version="1.9"><model name="m"><link name="l"/></model></sdf>', encoding="utf-8")
+    for uri in (f"model://MBARI Tethys LRAUV/{file}", "model://../models/MBARI Tethys LRAUV"):
+        assert "is not found" in list_problems(wrap_in_world(make_include(uri)))[0]
+
+
 @pytest.mark.parametrize("name", ["MBARI Tethys LRAUV", "MBARI%20Tethys%20LRAUV", "mbari tethys lrauv/tip"])
 @pytest.mark.parametrize("place", [".gz/fuel", ".ignition/fuel"])
 def test_highest_version_is_used(load: Load, wrap_in_world: Text, home: Path, name: str, place: str) -> None:

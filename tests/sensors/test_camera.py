@@ -106,6 +106,9 @@ def test_invalid_cameras_are_errors() -> None:
         Camera(0, 480)
     with pytest.raises(SensorError, match=r"horizontal_fov \(rad\): 0.0; must be > 0"):
         CameraIntrinsics.from_field_of_view(0.0, 640, 480)
+    for view in (1e-300, 5e-324):
+        with pytest.raises(SensorError, match=r"horizontal_fov \(rad\): .*; must give a focal length below 1e\+100 px"):
+            CameraIntrinsics.from_field_of_view(view, 640, 480)
     with pytest.raises(SensorError, match=r"fx of a camera \(px\): inf; must be a finite number"):
         CameraIntrinsics(fx=math.inf)
     with pytest.raises(SensorError, match=r"k1 of a distortion: nan; must be a finite number"):

@@ -45,15 +45,19 @@ class FuelUri:
 
 
 def parse_fuel_uri(uri: str) -> FuelUri | None:
-    """Return the parts of the URI of a model of Fuel, or of a file of it; None for another text."""
+    """Return the parts of the URI of a model of Fuel, or of a file of it; None for another text.
+
+    A URI with a part that is no name in a folder, such as `..` or `%2Fetc`, is another text.
+    """
     found = _URI.fullmatch(uri)
     if found is None:
         return None
-    parts = {key: unquote(value or "") for key, value in found.groupdict().items()}
-    if ".." in (parts["owner"], parts["name"], *parts["file"].split("/")):
+    server, owner, name = (unquote(found[key]).lower() for key in ("server", "owner", "name"))
+    files = [unquote(part) for part in (found["file"] or "").split("/") if part]
+    if not all(map(_is_entry_name, (server, owner, name, *files))):
         return None
-    version = "" if parts["version"] == "tip" else parts["version"]
-    return FuelUri(parts["server"].lower(), parts["owner"].lower(), parts["name"].lower(), version, parts["file"])
+    version = "" if found["version"] in (None, "tip") else found["version"]
+    return FuelUri(server, owner, name, version, "/".join(files))
 
 
 def list_caches() -> tuple[Path, ...]:
@@ -79,6 +83,8 @@ def list_places(folder: Path, uri: FuelUri) -> Iterator[Path]:
 
 def list_models(caches: Sequence[Path], name: str) -> Iterator[Path]:
     """Yield the folder of the highest version of each model with a name, of all owners."""
+    if not _is_entry_name(name):
+        return
     for cache in caches:
         for server in SERVERS:
             for owner in _list_folders(cache / server):
@@ -91,6 +97,11 @@ def list_models(caches: Sequence[Path], name: str) -> Iterator[Path]:
 def find_highest_version(folder: Path) -> str:
     """Return the highest version in a model's folder; "" without one."""
     return max(filter(str.isdecimal, _list_folders(folder)), key=int, default="")
+
+
+def _is_entry_name(text: str) -> bool:
+    """Return True for the name of an entry of a folder: a path with such names alone does not leave the cache."""
+    return text not in ("", ".", "..") and not any(character in text for character in "/\\\0")
 
 
 def _list_folders(place: Path) -> list[str]:

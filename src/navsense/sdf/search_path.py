@@ -118,7 +118,7 @@ class SearchPath:
         name, _, file = path.strip("/").partition("/")
         if scheme != "model" or not name:
             return None
-        places = (folder / file for folder in fuel_cache.list_models(self.caches, name))
+        places = (folder / file.lstrip("/") for folder in fuel_cache.list_models(self.caches, name))
         return next(filter(path_exists, places), None)
 
     def _list_candidates(self, element: Element, uri: str, parent: str, attribute: str) -> list[Path]:

@@ -28,7 +28,7 @@ from navsense.core.random_streams import RandomProcess
 from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
 from navsense.core.typing import AnyArray, FloatArray
-from navsense.core.validation import check_numbers, validate_types
+from navsense.core.validation import MAX_MAGNITUDE, check_numbers, validate_types
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.noise.specification import Noise
@@ -75,14 +75,18 @@ class CameraIntrinsics:
         horizontal_fov: rad. No pinhole has pi or more; the intrinsics are then unknown (zero).
         width, height: px.
 
-        Raises `SensorError` for a field of view that is not above 0.
+        Raises `SensorError` for a field of view that is not above 0, or so small that no focal length is.
         """
         (view,) = check_numbers("horizontal_fov (rad)", (horizontal_fov,), 1)
         if view <= 0.0:
             raise SensorError("horizontal_fov (rad)", view, allowed="must be > 0", field="horizontal_fov")
         if view >= math.pi:
             return UNKNOWN_INTRINSICS
-        focal_length = width / (2.0 * math.tan(0.5 * view))
+        tangent = math.tan(0.5 * view)
+        focal_length = width / (2.0 * tangent) if tangent > 0.0 else math.inf
+        if focal_length >= MAX_MAGNITUDE:
+            allowed = f"must give a focal length below {MAX_MAGNITUDE:g} px for a width of {width:g} px"
+            raise SensorError("horizontal_fov (rad)", view, allowed=allowed, field="horizontal_fov")
         return cls(focal_length, focal_length, 0.5 * width, 0.5 * height)
 
     @property

@@ -81,9 +81,8 @@ def parse(context: Context, type_element: Element | None, sensor_context: Sensor
     distortion = LensDistortion() if element is None else DISTORTION.read(context, element)
     view = _parse_field_of_view(context, type_element)
     if intrinsics is None:
-        is_pinhole = sensor_context.declared_type not in WIDE_ANGLE_TYPES and view < math.pi
-        intrinsics = CameraIntrinsics.from_field_of_view(view, width, height) if is_pinhole else UNKNOWN_INTRINSICS
-        if not is_pinhole:
+        intrinsics = _make_intrinsics(type_element, sensor_context.declared_type, view, width, height)
+        if not intrinsics.is_known:
             reason = "a wide-angle camera has no pinhole: K and P are zero; give <lens><intrinsics>"
             context.add_note("warning", f"<camera>: {sensor_context.name}", reason, type_element.where)
     with map_spec_errors(type_element):
@@ -111,6 +110,16 @@ def _parse_field_of_view(context: Context, type_element: Element) -> float:
         context.add_problem(invalid_value(child, child.text, allowed, parent="camera", remedy="write radians"))
         return DEFAULT_FIELD_OF_VIEW
     return view
+
+
+def _make_intrinsics(
+    type_element: Element, declared_type: str, view: float, width: int, height: int
+) -> CameraIntrinsics:
+    """Return the intrinsics of a field of view (rad); unknown ones for a wide-angle camera. Raises `SdfError`."""
+    if declared_type in WIDE_ANGLE_TYPES:
+        return UNKNOWN_INTRINSICS
+    with map_spec_errors(type_element.find("horizontal_fov") or type_element):
+        return CameraIntrinsics.from_field_of_view(view, width, height)
 
 
 def _apply_optical_frame(
@@ -163,10 +172,8 @@ def parse_pinhole(context: Context, sensor: Element) -> Pinhole | None:
     if element is not None:
         k = INTRINSICS.read(context, element)
         return Pinhole(width, height, (k.fx, k.fy, k.cx, k.cy))
-    if sensor.get_attribute("type") in WIDE_ANGLE_TYPES or view >= math.pi:
-        return None
-    k = CameraIntrinsics.from_field_of_view(view, width, height)
-    return Pinhole(width, height, (k.fx, k.fy, k.cx, k.cy))
+    k = _make_intrinsics(type_element, sensor.get_attribute("type") or "", view, width, height)
+    return Pinhole(width, height, (k.fx, k.fy, k.cx, k.cy)) if k.is_known else None
 
 
 def has_intrinsics(sensor: Element) -> bool:
