@@ -44,7 +44,7 @@ def read(path: Path, topic: str) -> list[Any]:
 @pytest.mark.parametrize("ned", ["true", "false"])
 @pytest.mark.parametrize("frame", ["world", "world_ned", "robot_link", "elsewhere"])
 def test_frame_of_the_messages_is_that_of_the_link(tmp_path: Path, frame: str, ned: str) -> None:
-    """Only an unknown frame gives a warning. The axes of `world_ned` are x, -y and -z of the world."""
+    """Only an unknown frame gives a warning. The axes of `world_ned` are north, east and down: y, x and -z."""
     path, warnings = record_dive(tmp_path, frame, ned)
     for topic in ("/dvl/dvl", "/dvl/dvl_twist"):
         frames = {message.header.frame_id for message in read(path, topic)}
@@ -56,4 +56,6 @@ def test_frame_of_the_messages_is_that_of_the_link(tmp_path: Path, frame: str, n
     for one in found:
         turn = one.transform.rotation
         assert one.header.frame_id == "world"
-        assert rotate((turn.w, turn.x, turn.y, turn.z), (1.0, 2.0, 3.0)) == (1.0, -2.0, -3.0)
+        assert rotate((turn.w, turn.x, turn.y, turn.z), (1.0, 2.0, 3.0)) == pytest.approx(
+            (2.0, 1.0, -3.0), rel=1e-12, abs=0.0
+        )

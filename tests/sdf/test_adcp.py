@@ -222,3 +222,9 @@ def test_motion_compensation_without_bottom_in_view_warns(
     assert any("needs bottom track, but only" in line for line in describe(world))
     assert not load(wrap_in_link(text.format(pose, "false"))).notes
     assert not load(wrap_in_link(text.format("0 0 0" if not content else "180 0 0", "true"))).notes
+
+
+def test_visualized_beams_of_an_adcp_are_a_note(load: Load, wrap_in_link: Text) -> None:
+    text = FULL.replace('type="adcp">', 'type="adcp"><visualize>true</visualize>')
+    (reason,) = (note.reason for note in load(wrap_in_link(text)).notes if "visualize" in note.what)
+    assert reason == "the beams of an ADCP are not drawn"

@@ -245,6 +245,24 @@ def test_ros2_camera_plugin_is_read(load: Load, wrap_in_link: Text) -> None:
 
 
 @pytest.mark.requirement("CLK-11")
+def test_optical_frame_of_a_multicamera_is_that_of_the_link(load: Load, wrap_in_world: Text) -> None:
+    """A link is in one place, whichever camera of the sensor names it."""
+    cameras = "".join(
+        f'<camera name="{name}"><pose>0 {y} 0 0 0 0.3</pose><optical_frame_id>optical</optical_frame_id></camera>'
+        for name, y in (("left", 0.5), ("right", -0.5))
+    )
+    links = f'<link name="base"><sensor name="rig" type="multicamera">{cameras}</sensor></link>'
+    links += '<link name="optical"><pose>0 0 1 0 0 0</pose></link>'
+    world = load(wrap_in_world(f'<model name="auv">{links}</model>'))
+    assert [sensor.pose.position for sensor in world.sensors] == [(0.0, 0.5, 0.0), (0.0, -0.5, 0.0)]
+    for sensor in world.sensors:
+        assert isinstance(sensor.spec, Camera)
+        optical = sensor.pose @ sensor.spec.optical_pose
+        np.testing.assert_allclose(optical.position, (0.0, 0.0, 1.0), rtol=0.0, atol=1e-15)
+        np.testing.assert_allclose(optical.rotation, (1.0, 0.0, 0.0, 0.0), rtol=0.0, atol=1e-15)
+
+
+@pytest.mark.requirement("CLK-11")
 def test_multicamera_is_a_stereo_pair_on_one_clock(load: Load, wrap_in_link: Text) -> None:
     """gazebo_plugins, `gazebo_ros_multicamera.cpp`: only the right camera has the baseline."""
     cameras = f'<camera name="left">{IMAGE}</camera><camera name="right"><pose>0 -0.07 0 0 0 0</pose>{IMAGE}</camera>'

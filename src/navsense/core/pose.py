@@ -85,6 +85,13 @@ def ensure_unit(q: Quaternion) -> Quaternion:
     return q if abs(math.hypot(*q) - 1.0) < UNIT_TOLERANCE else normalize(q)
 
 
+WORLD_NED = from_rpy(math.pi, 0.0, math.pi / 2.0)
+"""Rotation of the UUV Simulator's `world_ned` (x north, y east, z down) in `world` (x east, y north, z up).
+
+Source: uuv_assistants, `publish_world_ned_frame.launch`, commit 64007c79 and later.
+"""
+
+
 @dataclass(frozen=True, init=False)
 class Pose:
     """Position (m) and unit quaternion (w x y z) of a frame in its parent.

@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from navsense.core.kernels import strided_kernel
-from navsense.core.pose import Pose, conjugate, ensure_unit, multiply, rotate
+from navsense.core.pose import WORLD_NED, Pose, conjugate, ensure_unit, multiply, rotate
 from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Times
 from navsense.messages import generic
@@ -99,9 +99,6 @@ LOW_QUALITY, HIGH_QUALITY = 10.0, 250.0
 
 REFERENCE_SHIP = 2
 """Value of Gazebo's `DVLKinematicEstimate.ReferenceType`: axes fixed to the sensor (not PD0's level ship axes)."""
-
-WORLD_NED = (0.0, 1.0, 0.0, 0.0)
-"""Rotation of the UUV Simulator's `world_ned` in `world`: by pi about x (`publish_world_ned_frame.launch`)."""
 
 MESSAGE_BEAMS = 4
 """Number of beams in messages with arrays of a fixed length."""
@@ -369,7 +366,7 @@ def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
 
 
 def list_world_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
-    """Return the frame with x of the world, -y and -z, if the description of the sensor names it."""
+    """Return the frame `world_ned` of the UUV Simulator, if the description of the sensor names it."""
     name = require_spec(sensor, Dvl).message_options.world_ned_frame
     return {name: Pose(rotation=WORLD_NED)} if name else {}
 

@@ -44,6 +44,7 @@ from navsense.sdf.plugins.registry import MODEL_PLUGINS, find_model_plugin, find
 from navsense.sdf.values import invalid_choice, invalid_value, parse_text, require_child
 from navsense.sdf.xml_reader import Element
 from navsense.sensors import SENSORS
+from navsense.sensors.adcp import Adcp
 from navsense.sensors.base import Sensor
 from navsense.sensors.camera import Camera
 from navsense.sensors.dvl import Dvl
@@ -74,8 +75,13 @@ A type without a special parser, such as the magnetometer, has that of `type_ele
 
 SENSOR_SCHEMAS: Mapping[str, ElementSchema] = {name: schema.make_sensor_schema(name) for name in TYPE_ELEMENT_PARSERS}
 
+_NO_OFFSET = Pose()
+
 _DEPTH_TYPE, _DEPTH_CAMERA_TYPE = "depth", "depth_camera"
 """Types that are both a sensor of navsense and an older camera of Gazebo."""
+
+
+NOT_DRAWN = "the beams of an ADCP are not drawn"
 
 
 class ConvertedPlugin(NamedTuple):
@@ -283,10 +289,13 @@ class SensorParser:
         name: str,
         sensor_type: str,
         model_plugin: ConvertedPlugin | None = None,
+        *,
+        offset: Pose = _NO_OFFSET,
     ) -> list[MountedSensor]:
         """Return the sensor of a simulated type. None and a note for a scanner (`range.explain_scanner`).
 
         A NavSat in the file of a robot without a world gives none and a note too: the robot has no place on earth.
+        `offset` is the pose of the sensor in the pose of its element.
         """
         element, plugin = self._apply_plugin(element, sensor_type, parsed_model.model.name)
         if sensor_type == Range.type and not (plugin and plugin.entry.merges_rays(plugin.element)):
@@ -301,7 +310,7 @@ class SensorParser:
         self.context.check(element, SENSOR_SCHEMAS.get(sensor_type) or schema.make_sensor_schema(sensor_type))
         pose = Pose()
         with self.context.collect_errors():
-            pose = find_pose_in_link(self.context, parsed_model, scope, link, element)
+            pose = find_pose_in_link(self.context, parsed_model, scope, link, element) @ offset
         sensor_context = self._make_sensor_context(parsed_model, scope, element, name, link, pose)
         type_element = self._find_type_element(element, sensor_type)
         spec = self.type_element_parsers[sensor_type](self.context, type_element, sensor_context)
@@ -362,8 +371,9 @@ class SensorParser:
                 check_unique(type_element, camera_name, cameras, "the cameras of its sensor")
                 one, offset = camera.split_multicamera(self.context, element, type_element)
                 full_name = join_names(type_element, name, camera_name)
-                mounted = self._parse_simulated_sensor(parsed_model, scope, link, one, full_name, Camera.type)
-                sensors += [replace(sensor, pose=sensor.pose @ offset) for sensor in mounted]
+                sensors += self._parse_simulated_sensor(
+                    parsed_model, scope, link, one, full_name, Camera.type, offset=offset
+                )
         return sensors
 
     def _mount_sensor(
@@ -398,7 +408,8 @@ class SensorParser:
             if child is not None and isinstance(spec, Range | Dvl):
                 is_visualized |= parse_child_flag(self.context, parent, "visualize", default=False)
             elif child is not None:
-                self.context.add_note("unsupported", f"<{parent.tag}><visualize>", schema.VISUAL_ONLY, child.where)
+                reason = NOT_DRAWN if isinstance(spec, Adcp) else schema.VISUAL_ONLY
+                self.context.add_note("unsupported", f"<{parent.tag}><visualize>", reason, child.where)
         return is_visualized
 
     def _make_sensor_context(

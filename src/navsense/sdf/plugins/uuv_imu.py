@@ -37,7 +37,7 @@ import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from navsense.core.pose import from_rpy
+from navsense.core.pose import WORLD_NED
 from navsense.core.typing import Quaternion
 from navsense.noise.specification import Noise
 from navsense.sdf.context import Context
@@ -66,9 +66,7 @@ DEFAULTS: Mapping[str, float] = MappingProxyType(
 
 WALK_TAG, OTHER_WALK_TAG = "gyroscope_random_walk", "gyroscope_bias_random_walk"
 
-REFERENCES: Mapping[str, Quaternion] = MappingProxyType(
-    {"world": (1.0, 0.0, 0.0, 0.0), "world_ned": from_rpy(math.pi, 0.0, math.pi / 2.0)}
-)
+REFERENCES: Mapping[str, Quaternion] = MappingProxyType({"world": (1.0, 0.0, 0.0, 0.0), "world_ned": WORLD_NED})
 """Frame of the orientation -> its rotation (w x y z) to the world, as the UUV Simulator publishes it."""
 
 

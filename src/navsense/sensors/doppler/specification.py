@@ -158,7 +158,7 @@ class DvlMessageOptions:
     cloud_points: points of each beam.
     beam_frames: frame of each beam; empty for none.
     beam_ids: number of each beam; empty for numbers from 0.
-    world_ned_frame: frame with x of the world, -y and -z; empty for none. No message is in it.
+    world_ned_frame: name of the frame `core.pose.WORLD_NED`; empty for none. No message is in it.
 
     >>> ns.sensors.DvlMessageOptions(ranges_topic="/dvl/ranges")
     DvlMessageOptions(ranges_topic='/dvl/ranges')
