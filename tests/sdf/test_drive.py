@@ -84,8 +84,11 @@ def test_other_plugins_are_no_drive(tmp_path: Path, file: str) -> None:
         ("<topic>/go</topic>", "/go"),
         ("<commandTopic>go</commandTopic>", "go"),
         ("<robotNamespace>/r1</robotNamespace><commandTopic>go</commandTopic>", "/r1/go"),
-        ("<robotNamespace>r1/</robotNamespace>", "r1/cmd_vel"),
+        ("<robotNamespace>r1/</robotNamespace>", "/r1/cmd_vel"),
         ("<robotNamespace>r1</robotNamespace><commandTopic>/go</commandTopic>", "/go"),
+        ("<ros><namespace>/demo</namespace><remapping>cmd_vel:=cmd_demo</remapping></ros>", "/demo/cmd_demo"),
+        ("<ros><namespace>demo</namespace></ros><command_topic>go</command_topic>", "/demo/go"),
+        ("<ros><remapping>cmd_vel:=/go</remapping></ros>", "/go"),
     ],
 )
 def test_topics_of_a_drive(tmp_path: Path, content: str, topic: str) -> None:

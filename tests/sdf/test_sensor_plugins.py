@@ -529,6 +529,37 @@ def test_ros1_imu_of_a_sensor(load: Load, wrap_in_link: Text) -> None:
     assert load_sensor(load, wrap_in_link, "imu", named)[1].topic == "/r/imu"
 
 
+@pytest.mark.parametrize("body", ["<robotNamespace>bot</robotNamespace>", "<bodyName>auv</bodyName>"])
+def test_every_element_of_ros1_makes_an_imu_one_of_ros1(load: Load, wrap_in_link: Text, body: str) -> None:
+    """gazebo_plugins, `gazebo_ros_imu_sensor.cpp` for ROS 1: the defaults are 1 Hz and the topic `imu_data`."""
+    _, found = load_sensor(load, wrap_in_link, "imu", make_plugin("libgazebo_ros_imu_sensor.so", body))
+    assert found.rate == 1.0
+    assert found.topic == ("/bot/imu_data" if "bot" in body else "/auv/imu_data")
+
+
+ROS2_IMU = '<plugin name="p" filename="libgazebo_ros_imu_sensor.so">{}</plugin>'
+ROS2_CAMERA = '<plugin name="p" filename="libgazebo_ros_camera.so">{}<camera_name>front</camera_name></plugin>'
+
+
+@pytest.mark.parametrize(
+    ("kind", "plugin", "topic"),
+    [
+        ("imu", ROS2_IMU.format("<ros><remapping>~/out:=imu</remapping></ros>"), "/husky/imu"),
+        ("imu", ROS2_IMU.format("<ros><namespace>r</namespace></ros>"), "/r/p/out"),
+        ("imu", ROS2_IMU.format(""), "/husky/p/out"),
+        ("imu", ROS2_IMU.format("<topicName>imu</topicName>"), "/husky/imu"),
+        ("camera", ROS2_CAMERA.format("<ros><namespace>/r</namespace></ros>"), "/r/front/camera_info"),
+        ("camera", ROS2_CAMERA.format("<ros/>"), "/husky/front/camera_info"),
+        ("camera", ROS2_CAMERA.format(""), "/husky/front/camera_info"),
+    ],
+)
+def test_namespace_of_the_caller_is_that_of_ros2_plugins(
+    load: Load, wrap_in_link: Text, kind: str, plugin: str, topic: str
+) -> None:
+    text = wrap_in_link(f'<sensor name="s" type="{kind}">{plugin}</sensor>')
+    assert load(text, namespace="husky").sensors[0].topic == topic
+
+
 @pytest.mark.parametrize(
     ("ros", "topic"),
     [
@@ -537,6 +568,7 @@ def test_ros1_imu_of_a_sensor(load: Load, wrap_in_link: Text) -> None:
         ("<ros><remapping>~/vel:=v</remapping></ros>", "/p/out"),
         ("<ros><namespace>/r2</namespace></ros>", "/r2/p/out"),
         ("<ros><argument>--ros-args --remap ~/out:=x</argument></ros>", "/x"),
+        ("<ros><namespace>/r2</namespace><remapping>/r2/p/out:=~/data</remapping></ros>", "/r2/p/data"),
         ("", "/p/out"),
     ],
 )

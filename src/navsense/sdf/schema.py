@@ -188,7 +188,7 @@ CAMERA_PLUGIN_SCHEMA = ElementSchema(
 )
 
 CAMERA_PLUGIN_ROS = make_schema(
-    "namespace", repeatable="remapping", unsupported=dict.fromkeys(("argument", "parameter", "qos"), _IMAGE_OF_PLUGIN)
+    "namespace", repeatable="remapping argument", unsupported=dict.fromkeys(("parameter", "qos"), _IMAGE_OF_PLUGIN)
 )
 
 _FIXED_MESSAGES = "the message types do not depend on the world file"

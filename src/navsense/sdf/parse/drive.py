@@ -17,6 +17,12 @@ from navsense.core.typing import Vector
 from navsense.motion.velocity_commands import NO_LIMITS, CommandLimits, Drive, DriveKind
 from navsense.sdf.context import Context
 from navsense.sdf.frames import FramePoses, Scope, find_frame
+from navsense.sdf.ros_names import (
+    ROS2_TAG,
+    add_ros2_namespace,
+    find_declared_namespace,
+    resolve_ros2_topic,
+)
 from navsense.sdf.xml_reader import Element
 
 
@@ -41,7 +47,6 @@ IS_GAZEBO = re.compile(r"gz-sim|ignition-gazebo|gz::sim|ignition::gazebo", re.IG
 JOINT_TAGS = re.compile(r"(front_|rear_|back_)?(left|right)(_?(front|rear))?_?joint", re.IGNORECASE)
 STEERING_TAGS = ("left_steering_joint", "right_steering_joint")
 TOPIC_TAGS = ("topic", "commandTopic", "command_topic")
-NAMESPACE_TAGS = ("robotNamespace", "robot_namespace")
 
 WHEEL_BASE, STEERING_LIMIT = 1.0, 0.5
 """Defaults of gz-sim's AckermannSteering: m, rad."""
@@ -62,9 +67,10 @@ def _read_drive(context: Context, scope: Scope, poses: FramePoses, plugin: Eleme
     file, name = plugin.get_attribute("filename") or "", plugin.get_attribute("name") or ""
     is_gazebo = bool(IS_GAZEBO.search(f"{file} {name}"))
     topic = _find_text(plugin, TOPIC_TAGS) or (f"/model/{scope.frame.name}/cmd_vel" if is_gazebo else "cmd_vel")
-    namespace = _find_text(plugin, NAMESPACE_TAGS)
-    if namespace and not topic.startswith("/"):
-        topic = f"{namespace.rstrip('/')}/{topic}"
+    if context.namespace and not is_gazebo and not find_declared_namespace(plugin):
+        plugin = add_ros2_namespace(plugin, context.namespace)
+    if plugin.find(ROS2_TAG) is not None or find_declared_namespace(plugin):
+        topic = resolve_ros2_topic(plugin, topic)
     return Drive(
         name=f"plug-in {file or name}",
         kind=kind,

@@ -34,13 +34,12 @@ from navsense.sdf.plugins.base import (
     SENSOR_EXTENSIONS,
     ModelPlugin,
     SensorPlugin,
-    find_declared_namespace,
-    join_ros_topic,
     parse_topic,
     set_child,
 )
 from navsense.sdf.plugins.namespace import add_namespace, find_beam_namespaces
 from navsense.sdf.plugins.registry import MODEL_PLUGINS, find_model_plugin, find_sensor_plugin
+from navsense.sdf.ros_names import find_declared_namespace, join_ros_topic
 from navsense.sdf.values import invalid_choice, invalid_value, parse_text, require_child
 from navsense.sdf.xml_reader import Element
 from navsense.sensors import SENSORS

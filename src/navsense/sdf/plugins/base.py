@@ -24,8 +24,10 @@ from navsense.core.typing import Vector
 from navsense.noise.specification import Noise
 from navsense.sdf.context import Context, ElementSchema, split_tags
 from navsense.sdf.names import normalize_topic
+from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.parse.switches import STATE_TAGS, SWITCH_TAG
+from navsense.sdf.ros_names import find_declared_namespace, join_ros_topic
 from navsense.sdf.values import invalid_value, parse_numbers
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
@@ -41,12 +43,6 @@ SENSOR_EXTENSIONS = split_tags(
 )
 """Elements of a sensor that a converted plug-in of a model may have too."""
 
-
-SPAWNER_TAG = "robotNamespace"
-"""The element of the namespace that Gazebo's spawner adds, see `namespace`."""
-
-NAMESPACE_TAGS = ("robot_namespace", SPAWNER_TAG)
-"""Elements of the namespace of a plug-in. The first one has priority, as in the UUV Simulator."""
 
 MODEL_NAMESPACE = "/~"
 """Beginning of the topic of a converted plug-in whose namespace is the name of the model."""
@@ -202,29 +198,22 @@ def make_plugin_schema(
     )
 
 
-def find_declared_namespace(plugin: Element, tag: str = "") -> str:
-    """Return the namespace that a plug-in declares, also in its element `tag`; "" without one."""
-    texts = (plugin.get_text(name) for name in (tag, *NAMESPACE_TAGS))
-    return next((text.strip("/") for text in texts if text), "")
-
-
 def parse_topic(element: Element, tag: str, namespace_tag: str = UUV_TAGS.namespace) -> str:
     """Return the topic of a child in the namespace of the plug-in; "" without one."""
     topic = join_ros_topic(find_declared_namespace(element, namespace_tag), element.get_text(tag))
     return (normalize_topic(topic) or "") if topic else ""
 
 
-def join_ros_topic(namespace: str, topic: str) -> str:
-    """Return a topic by the rules of ROS: one with a leading slash is absolute; "" without a topic.
+def limit_rate(context: Context, sensor: Element, plugin: Element, tag: str, default: float = 0.0) -> Element:
+    """Return a sensor with at most the rate (Hz) in the element `tag` of its plug-in, which skips samples.
 
-    >>> from navsense.sdf.plugins.base import join_ros_topic
-    >>> join_ros_topic("robot/", "imu/data"), join_ros_topic("robot", "/imu")
-    ('/robot/imu/data', '/imu')
+    A rate of 0 is no limit.
     """
-    if not topic.strip("/"):
-        return ""
-    parts = [topic.strip("/")] if topic.startswith("/") else [namespace.strip("/"), topic.strip("/")]
-    return "/" + "/".join(filter(None, parts))
+    rate = parse_child_number(context, plugin, tag, default, minimum=0.0)
+    if rate == 0.0 or 0.0 < parse_child_number(context, sensor, "update_rate", 0.0, minimum=0.0) <= rate:
+        return sensor
+    source = plugin.find(tag) or plugin
+    return set_child(sensor, source.make_element("update_rate", repr(rate)), replaces=True)
 
 
 def set_child(sensor: Element, child: Element, *, replaces: bool = False) -> Element:

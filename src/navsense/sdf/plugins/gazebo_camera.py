@@ -24,7 +24,8 @@ from dataclasses import replace
 from navsense.sdf.context import Context
 from navsense.sdf.parse.camera import INTRINSICS_TAGS, get_camera_name, has_intrinsics, parse_pinhole
 from navsense.sdf.parse.children import parse_child_flag, parse_child_number
-from navsense.sdf.plugins.base import SensorPlugin
+from navsense.sdf.plugins.base import SensorPlugin, limit_rate
+from navsense.sdf.ros_names import find_declared_namespace, is_ros1, join_ros_topic, resolve_ros2_topic
 from navsense.sdf.schema import CAMERA_PLUGIN_FILES, CAMERA_PLUGIN_ROS, CAMERA_PLUGIN_SCHEMA
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.camera import Camera
@@ -37,12 +38,11 @@ DISTORTION_TAGS = {"k1": "distortionK1", "k2": "distortionK2", "k3": "distortion
 }
 """Coefficient -> its element in ROS 1."""
 
-REMAPPING = ":="
-
 
 def apply(context: Context, sensor: Element, plugin: Element) -> Element:
     """Return a camera with the values of its plug-in as elements."""
     context.find_child(plugin, "ros", CAMERA_PLUGIN_ROS)
+    sensor = limit_rate(context, sensor, plugin, "updateRate")
     type_element = sensor.find("camera") or plugin.make_element("camera")
     children = [child for child in sensor.children if child is not type_element]
     camera_children = list(type_element.children)
@@ -52,10 +52,6 @@ def apply(context: Context, sensor: Element, plugin: Element) -> Element:
     frame = get_text(plugin, "frameName", "frame_name").strip("/")
     if frame and type_element.find("optical_frame_id") is None:
         camera_children.append(plugin.make_element("optical_frame_id", frame))
-    rate = parse_child_number(context, plugin, "updateRate", 0.0, minimum=0.0)
-    if rate != 0.0 and not 0.0 < parse_child_number(context, sensor, "update_rate", 0.0, minimum=0.0) <= rate:
-        children = [child for child in children if child.tag != "update_rate"]
-        children.append((plugin.find("updateRate") or plugin).make_element("update_rate", repr(rate)))
     lens = _make_lens(context, sensor, plugin)
     distortion = _make_distortion(context, plugin)
     for child in filter(None, (lens, distortion)):
@@ -68,32 +64,16 @@ def get_text(plugin: Element, *tags: str) -> str:
     return next((plugin.get_text(tag) for tag in tags if plugin.get_text(tag)), "")
 
 
-def is_ros1(plugin: Element) -> bool:
-    """Return True for a plug-in of ROS 1: it has `<cameraName>`, or a namespace or a topic in camel case."""
-    return any(plugin.find(tag) is not None for tag in ("cameraName", "robotNamespace", INFO_TAG, "imageTopicName"))
-
-
 def make_topic(sensor: Element, plugin: Element, camera_name: str) -> str:
     """Return the topic of the camera info."""
     if is_ros1(plugin):
         side = next((side for side in ("left", "right") if side in camera_name), "")
         info = plugin.get_text(INFO_TAG) or "camera_info"
-        if info.startswith("/"):
-            return info
-        names = [plugin.get_text("robotNamespace"), plugin.get_text("cameraName"), side, info]
-    else:
-        ros = plugin.find("ros")
-        own = plugin.get_text("camera_name") or sensor.get_attribute("name") or ""
-        own = f"{own}/{camera_name}" if camera_name else own
-        namespace, info = "" if ros is None else ros.get_text("namespace"), f"{own}/camera_info"
-        for child in ros.find_all("remapping") if ros is not None else ():
-            source, _, target = (part.strip() for part in child.text.partition(REMAPPING))
-            if target and source.strip("/") in (info, f"{namespace.strip('/')}/{info}"):
-                info = target
-        if info.startswith("/"):
-            return info
-        names = [namespace, info]
-    return "/".join(filter(None, (name.strip("/") for name in names)))
+        parts = (plugin.get_text("cameraName").strip("/"), side, info)
+        info = info if info.startswith("/") else "/".join(filter(None, parts))
+        return join_ros_topic(find_declared_namespace(plugin), info)
+    name = plugin.get_text("camera_name") or sensor.get_attribute("name") or ""
+    return resolve_ros2_topic(plugin, "/".join(filter(None, (name, camera_name, "camera_info"))))
 
 
 def _make_lens(context: Context, sensor: Element, plugin: Element) -> Element | None:

@@ -23,7 +23,7 @@ from dataclasses import replace
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.sensor_context import SensorContext
-from navsense.sdf.plugins.base import SensorPlugin, parse_topic
+from navsense.sdf.plugins.base import SensorPlugin, limit_rate, parse_topic
 from navsense.sdf.schema import RANGE_PLUGIN_FILE, RANGE_PLUGIN_SCHEMA
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
@@ -42,11 +42,8 @@ def apply(context: Context, sensor: Element, plugin: Element) -> Element:
     for tag, text in (("topic", topic), ("frame_id", frame)):
         if text and sensor.find(tag) is None:
             children.append(plugin.make_element(tag, text))
-    rate = parse_child_number(context, plugin, "updateRate", 0.0, minimum=0.0)
-    if rate != 0.0 and not 0.0 < parse_child_number(context, sensor, "update_rate", 0.0, minimum=0.0) <= rate:
-        children = [child for child in children if child.tag != "update_rate"]
-        children.append((plugin.find("updateRate") or plugin).make_element("update_rate", repr(rate)))
-    return replace(sensor, children=[_apply_to_type_element(context, child, plugin) for child in children])
+    sensor = limit_rate(context, replace(sensor, children=children), plugin, "updateRate")
+    return replace(sensor, children=[_apply_to_type_element(context, child, plugin) for child in sensor.children])
 
 
 def _apply_to_type_element(context: Context, type_element: Element, plugin: Element) -> Element:

@@ -34,7 +34,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from navsense.sdf.context import Context
-from navsense.sdf.parse.children import parse_child_flag, parse_child_number
+from navsense.sdf.parse.children import parse_child_flag
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import (
     MODEL_NAMESPACE,
@@ -43,7 +43,7 @@ from navsense.sdf.plugins.base import (
     PluginTags,
     SensorPlugin,
     add_noise,
-    join_ros_topic,
+    limit_rate,
     make_plugin_schema,
     make_type_element,
     make_world_reference,
@@ -53,6 +53,7 @@ from navsense.sdf.plugins.base import (
 )
 from navsense.sdf.plugins.gazebo_range import ULTRASOUND
 from navsense.sdf.plugins.rotors import ACCELEROMETER, GYROSCOPE
+from navsense.sdf.ros_names import is_ros1, join_ros_topic, resolve_ros2_topic
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
 from navsense.sensors.range import Range
@@ -71,11 +72,11 @@ IMU_TAGS = PluginTags(
 
 IMU_NOISE = (NoiseTag("gaussianNoise", (*GYROSCOPE, *ACCELEROMETER)),)
 
-ROS1_TAGS = ("topicName", "updateRateHZ", "frameName", "gaussianNoise")
-"""Elements of the IMU plug-in of ROS 1, which distinguish it from that of ROS 2."""
+SENSOR_TAGS = ("topicName", "updateRateHZ", "frameName", "gaussianNoise")
+"""Elements of the IMU plug-in of ROS 1."""
 
 RAY_TAGS = ("topicName", "frameName", "outputType", "radiationType")
-"""Elements of the ray plug-in of ROS 1, which distinguish it from that of ROS 2."""
+"""Elements of the ray plug-in of ROS 1."""
 
 ROS1_RATE = 1.0
 """Hz."""
@@ -92,37 +93,19 @@ def _convert_imu(context: Context, plugin: Element) -> list[Element]:
     return [imu]
 
 
-def parse_ros2_topic(plugin: Element) -> str:
-    """Return the topic of a plug-in of ROS 2."""
-    ros = plugin.find("ros")
-    namespace, target = "", ""
-    if ros is not None:
-        namespace = ros.get_text("namespace")
-        for remapping in (*ros.find_all("remapping"), *ros.find_all("argument")):
-            source, separator, name = remapping.text.rpartition("--remap")[2].strip().partition(":=")
-            if separator and source.strip() in (OUTPUT, "~out"):
-                target = name.strip()
-    if target.startswith("~/"):
-        target = f"{plugin.get_attribute('name') or ''}/{target.removeprefix('~/')}"
-    return join_ros_topic(namespace, target or f"{plugin.get_attribute('name') or ''}/out")
-
-
 def _apply_ros2(sensor: Element, plugin: Element) -> Element:
     """Return a sensor with topic and frame of a plug-in of ROS 2, which override those of the sensor."""
     place = plugin.find("ros") or plugin
-    sensor = set_child(sensor, place.make_element("topic", parse_ros2_topic(plugin)), replaces=True)
+    sensor = set_child(sensor, place.make_element("topic", resolve_ros2_topic(plugin, OUTPUT)), replaces=True)
     frame = plugin.get_text("frame_name")
     return set_child(sensor, plugin.make_element("frame_id", frame), replaces=True) if frame else sensor
 
 
 def _apply_imu_sensor(context: Context, sensor: Element, plugin: Element) -> Element:
-    if plugin.find("ros") is not None or plugin.find(*ROS1_TAGS) is None:
+    if not is_ros1(plugin):
         sensor = _apply_ros2(sensor, plugin)
     else:
-        rate = parse_child_number(context, plugin, "updateRateHZ", ROS1_RATE, minimum=0.0)
-        if rate != 0.0 and not 0.0 < parse_child_number(context, sensor, "update_rate", 0.0, minimum=0.0) <= rate:
-            place = plugin.find("updateRateHZ") or plugin
-            sensor = set_child(sensor, place.make_element("update_rate", repr(rate)), replaces=True)
+        sensor = limit_rate(context, sensor, plugin, "updateRateHZ", ROS1_RATE)
         # The plug-in puts the namespace before the topic, also before one with a leading slash.
         name = plugin.get_text("topicName", "imu_data").strip("/")
         has_namespace = plugin.find("robotNamespace") is not None
@@ -154,7 +137,7 @@ def _get_text(plugin: Element, *tags: str) -> str:
 
 
 def _apply_ray(_context: Context, sensor: Element, plugin: Element) -> Element:
-    if plugin.find(*RAY_TAGS) is None:
+    if not is_ros1(plugin):
         sensor = _apply_ros2(sensor, plugin)
     else:
         texts = (("topic", parse_topic(plugin, "topicName")), ("frame_id", plugin.get_text("frameName")))
@@ -199,7 +182,7 @@ MODEL_PLUGINS = {
 SENSOR_PLUGINS = {
     "libgazebo_ros_imu_sensor.so": SensorPlugin(
         make_plugin_schema(
-            children=" ".join((*ROS1_TAGS, *REFERENCE_TAGS, "robotNamespace ros frame_name")),
+            children=" ".join((*SENSOR_TAGS, *REFERENCE_TAGS, "robotNamespace ros frame_name")),
             unsupported={
                 **_ROS2_UNUSED,
                 "bodyName": "the link is that of the sensor",

@@ -68,7 +68,7 @@ from navsense.sdf.plugins.base import (
     PluginTags,
     SensorPlugin,
     add_noise,
-    join_ros_topic,
+    limit_rate,
     make_origin,
     make_plugin_schema,
     make_type_element,
@@ -84,6 +84,7 @@ from navsense.sdf.plugins.rotors import (
     VERTICAL_POSITION,
     VERTICAL_VELOCITY,
 )
+from navsense.sdf.ros_names import join_ros_topic
 from navsense.sdf.values import map_spec_errors
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
@@ -271,10 +272,7 @@ def _apply_sonar(context: Context, sensor: Element, plugin: Element) -> Element:
     if type_element is not None and type_element.find("navsense:sound") is None:
         children = [*type_element.children, plugin.make_element("navsense:sound")]
         sensor = set_child(sensor, replace(type_element, children=children), replaces=True)
-    rate = parse_child_number(context, plugin, "updateRate", 10.0, minimum=0.0)
-    if rate != 0.0 and not 0.0 < parse_child_number(context, sensor, "update_rate", 0.0, minimum=0.0) <= rate:
-        place = plugin.find("updateRate") or plugin
-        sensor = set_child(sensor, place.make_element("update_rate", repr(rate)), replaces=True)
+    sensor = limit_rate(context, sensor, plugin, "updateRate", default=10.0)
     topic = join_ros_topic(plugin.get_text("robotNamespace"), plugin.get_text("topicName", "sonar"))
     sensor = set_child(sensor, plugin.make_element("topic", topic))
     return set_child(sensor, plugin.make_element("frame_id", plugin.get_text("frameId", "sonar_link").strip("/")))

@@ -3,7 +3,7 @@
 Gazebo's spawner (`spawn_model -robot_namespace NAME`) adds `<robotNamespace>NAME</robotNamespace>` to each plug-in
 without one. A file has no spawner. The namespace of a plug-in is then the first of:
 
-1. its own `<robotNamespace>`, or `<robot_namespace>` of the UUV Simulator
+1. its own `<robotNamespace>`, `<robot_namespace>` of the UUV Simulator, or `<ros><namespace>` of ROS 2
 2. the namespace that the caller gives, as the spawner does
 3. for the range plug-in of a beam of the UUV Simulator's DVL, the namespace in which the DVL expects its topic
 4. no namespace
@@ -23,7 +23,15 @@ from navsense.core.errors import SdfError
 from navsense.sdf.context import Context, ElementSchema
 from navsense.sdf.names import normalize_topic
 from navsense.sdf.plugin_files import is_among
-from navsense.sdf.plugins.base import NAMESPACE_TAGS, SPAWNER_TAG, find_declared_namespace, join_ros_topic
+from navsense.sdf.ros_names import (
+    NAMESPACE_TAGS,
+    ROS2_TAG,
+    SPAWNER_TAG,
+    add_ros2_namespace,
+    find_declared_namespace,
+    is_ros1,
+    join_ros_topic,
+)
 from navsense.sdf.schema import UUV_DVL_FILE
 from navsense.sdf.xml_reader import Element
 
@@ -70,6 +78,8 @@ def add_namespace(
     `beam_namespaces` are those of the model, see `find_beam_namespaces`.
     """
     namespace = context.namespace or beam_namespaces.get(plugin.get_text("topicName"), "")
+    if namespace and ROS2_TAG in schema.children and not is_ros1(plugin):
+        return add_ros2_namespace(plugin, namespace)
     if not namespace or SPAWNER_TAG not in schema.children or plugin.find(*NAMESPACE_TAGS) is not None:
         return plugin
     return replace(plugin, children=[*plugin.children, plugin.make_element(SPAWNER_TAG, namespace)])

@@ -39,7 +39,6 @@ from navsense.sdf.plugins.base import (
     Place,
     PluginTags,
     SensorPlugin,
-    join_ros_topic,
     make_origin,
     make_plugin_schema,
     make_type_element,
@@ -56,6 +55,7 @@ from navsense.sdf.plugins.rotors import (
     list_tags,
     merge_channels,
 )
+from navsense.sdf.ros_names import join_ros_topic
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
 from navsense.sensors.navsat import NavSat

@@ -45,13 +45,13 @@ from navsense.sdf.plugins.base import (
     Place,
     PluginTags,
     SensorPlugin,
-    join_ros_topic,
     make_field,
     make_plugin_schema,
     make_type_element,
     parse_noise_tags,
     set_child,
 )
+from navsense.sdf.ros_names import join_ros_topic
 from navsense.sdf.xml_reader import Element
 
 GYROSCOPE = tuple(f"angular_velocity/{axis}" for axis in "xyz")

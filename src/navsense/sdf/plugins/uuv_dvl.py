@@ -51,8 +51,9 @@ from navsense.sdf.parse.doppler import (
     parse_plugin_track,
 )
 from navsense.sdf.parse.sensor_context import SensorContext
-from navsense.sdf.plugins.base import ModelPlugin, PluginSensor, find_declared_namespace, parse_topic
+from navsense.sdf.plugins.base import ModelPlugin, PluginSensor, parse_topic
 from navsense.sdf.plugins.uuv_common import NED, NED_SUFFIX
+from navsense.sdf.ros_names import find_declared_namespace
 from navsense.sdf.schema import UUV_DVL_FILE, UUV_DVL_PLUGIN
 from navsense.sdf.values import invalid_value, map_spec_errors, parse_text, require_child
 from navsense.sdf.xml_reader import Element

@@ -18,8 +18,9 @@ import math
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.sensor_context import SensorContext
-from navsense.sdf.plugins.base import SensorPlugin, find_declared_namespace, make_plugin_schema, parse_topic, set_child
+from navsense.sdf.plugins.base import SensorPlugin, make_plugin_schema, parse_topic, set_child
 from navsense.sdf.plugins.uuv_common import FIXED_MESSAGES
+from navsense.sdf.ros_names import find_declared_namespace
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
 from navsense.sensors.navsat import NavSat

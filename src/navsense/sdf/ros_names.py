@@ -1,0 +1,81 @@
+"""ROS names of plug-ins: namespaces and topics, in ROS 1 and ROS 2.
+
+    <robotNamespace>bot</robotNamespace> <topicName>imu</topicName>                 ROS 1: /bot/imu
+    <ros> <namespace>bot</namespace> <remapping>~/out:=imu</remapping> </ros>       ROS 2: /bot/imu
+
+A plug-in with `<ros>` is one of ROS 2. Without it, an element of ROS 1 makes it one of ROS 1. A topic with a leading
+slash is absolute: the namespace does not change it. In ROS 2, `~` is the name of the plug-in.
+Source: gazebo_ros, `GazeboRosApiPlugin` (ROS 1) and `node.cpp` (ROS 2); names and remapping of ROS 1 and ROS 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from navsense.sdf.xml_reader import Element
+
+SPAWNER_TAG = "robotNamespace"
+"""The element of the namespace that Gazebo's spawner adds, see `plugins.namespace`."""
+
+NAMESPACE_TAGS = ("robot_namespace", SPAWNER_TAG)
+"""Elements of the namespace of a plug-in. The first one has priority, as in the UUV Simulator."""
+
+ROS2_TAG = "ros"
+
+ROS1_TAGS = (
+    *("robotNamespace", "bodyName", "serviceName", "topicName", "frameName", "gaussianNoise", "updateRate"),
+    *("updateRateHZ", "outputType", "radiationType", "cameraName", "cameraInfoTopicName", "imageTopicName"),
+)
+"""Elements that only the plug-ins of gazebo_ros_pkgs for ROS 1 have, not those for ROS 2 with the same file."""
+
+
+def is_ros1(plugin: Element) -> bool:
+    """Return True for a plug-in of ROS 1, if its file has versions for both."""
+    return plugin.find(ROS2_TAG) is None and plugin.find(*ROS1_TAGS) is not None
+
+
+def find_declared_namespace(plugin: Element, tag: str = "") -> str:
+    """Return the namespace that a plug-in declares, also in its element `tag`; "" without one."""
+    ros = plugin.find(ROS2_TAG)
+    texts = (plugin.get_text(name) for name in (tag, *NAMESPACE_TAGS))
+    texts = (ros.get_text("namespace"),) if ros is not None else texts
+    return next((text.strip("/") for text in texts if text), "")
+
+
+def add_ros2_namespace(plugin: Element, namespace: str) -> Element:
+    """Return a plug-in of ROS 2 with a namespace; its own namespace has priority."""
+    ros = plugin.find(ROS2_TAG) or plugin.make_element(ROS2_TAG)
+    if ros.find("namespace") is not None:
+        return plugin
+    ros = replace(ros, children=[*ros.children, ros.make_element("namespace", namespace)])
+    return replace(plugin, children=[*(child for child in plugin.children if child.tag != ROS2_TAG), ros])
+
+
+def join_ros_topic(namespace: str, topic: str) -> str:
+    """Return a topic by the rules of ROS: one with a leading slash is absolute; "" without a topic.
+
+    >>> from navsense.sdf.ros_names import join_ros_topic
+    >>> join_ros_topic("robot/", "imu/data"), join_ros_topic("robot", "/imu")
+    ('/robot/imu/data', '/imu')
+    """
+    if not topic.strip("/"):
+        return ""
+    parts = [topic.strip("/")] if topic.startswith("/") else [namespace.strip("/"), topic.strip("/")]
+    return "/" + "/".join(filter(None, parts))
+
+
+def resolve_ros2_topic(plugin: Element, topic: str) -> str:
+    """Return a topic of a plug-in of ROS 2 after its remappings, in its namespace."""
+    namespace, node = find_declared_namespace(plugin), plugin.get_attribute("name") or ""
+    full_name = join_ros_topic(namespace, _expand(topic, node))
+    ros, result = plugin.find(ROS2_TAG), full_name
+    for remapping in ros.find_all("remapping", "argument") if ros is not None else ():
+        source, _, target = (part.strip() for part in remapping.text.rpartition("--remap")[2].partition(":="))
+        if target and join_ros_topic(namespace, _expand(source, node)) == full_name:
+            result = join_ros_topic(namespace, _expand(target, node))
+    return result
+
+
+def _expand(topic: str, node: str) -> str:
+    """Return a topic with the name of the node for a leading `~`."""
+    return f"{node}/{topic[1:].lstrip('/')}" if topic.startswith("~") else topic
