@@ -450,6 +450,7 @@ TEXTS: dict[str, str] = {
     "ros of libgazebo_ros_camera.so": """
         namespace | text | | first part of the topic
         remapping | text | | `OLD:=NEW`; any number
+        argument | text | | `--ros-args --remap OLD:=NEW`; any number
     """,
     "beams": """
         @angle_deg | number | 30; ADCP: 20 | degrees from `<down>`

@@ -37,6 +37,17 @@ def load_params(tmp_path: Path) -> Callable[..., World]:
     return load
 
 
+def test_misspelt_parameters_are_a_warning(tmp_path: Path) -> None:
+    """Another element with a prefix belongs to another program."""
+    (tmp_path / "auv.sdf").write_text(MODEL, encoding="utf-8")
+    include = "<include><uri>auv.sdf</uri><experimental:parms/><gz:parameters/></include>"
+    (tmp_path / "dive.sdf").write_text(f'<sdf version="1.9"><world name="w">{include}</world></sdf>', encoding="utf-8")
+    notes = [(note.kind, note.what, note.reason) for note in sdf.load(tmp_path / "dive.sdf").notes]
+    reason = "is ignored: it is unknown here; did you mean experimental:params?"
+    assert ("warning", "<include><experimental:parms>", reason) in notes
+    assert ("foreign", "<include><gz:parameters>", "belongs to another program") in notes
+
+
 def test_each_action_has_its_effect(load_params: Callable[..., World]) -> None:
     world = load_params(
         '<sensor element_id="hull::imu" action="modify" name="gyro"><update_rate>50</update_rate></sensor>'
@@ -101,6 +112,14 @@ def test_elements_of_merged_models_are_found(tmp_path: Path) -> None:
         (
             '<sensor element_id="hull::imo" action="remove"/>',
             "<sensor element_id>: hull::imo; must name an element of the included model; did you mean hull::imu?",
+        ),
+        (
+            '<link element_id="hull::imu" action="modify"><pose>0 0 0 0 0 0</pose></link>',
+            "<link element_id>: hull::imu; is not a <link>; write <sensor>, as in the model",
+        ),
+        (
+            '<link element_id="fin" action="modify"><gravity>0</gravity></link>',
+            '<gravity>; is not in <link name="fin">; add it by <gravity action="add">',
         ),
         ('<link element_id="fin" action="rename"/>', "<link action>: rename; must be one of add, modify, remove"),
         ('<sensor element_id="hull" action="add" type="imu"/>', "<sensor name>: missing; must be given"),

@@ -160,6 +160,7 @@ def test_unsupported_types_are_listed(load: Load, wrap_in_link: Text, kind: str)
 
 def test_invalid_elements_are_reported(list_problems: ListProblems, wrap_in_link: Text) -> None:
     for text, problem in (
+        (make_sensor(kind="rya"), "or another type of SDF; did you mean ray?"),
         (make_sensor(kind="magnetometr"), "<sensor type>: magnetometr; must be one of imu, magnetometer"),
         (make_sensor(kind=""), "<sensor type>: missing; must be one of"),
         (make_sensor(name=""), "<sensor name>: empty; must be given"),

@@ -104,6 +104,15 @@ def test_no_file_is_in_both_tables_and_each_is_a_known_sensor() -> None:
         "libAcousticAltimeter.so",
         "libgazebo_opticalflow_plugin.so",
         "libfluid_pressure.so",
+        "libgazebo_ros_thermal_sensor.so",
+        "libcontact_sensor.so",
+        "libgazebo_radar_plugin.so",
+        "libanemometer.so",
+        "libgazebo_encoder.so",
+        "libgazebo_ros_prosilica.so",
+        "libforce_torque_plugin.so",
+        "libros_acoustic_pinger.so",
+        "libgazebo_vision_plugin.so",
     ],
 )
 def test_unread_sensor_is_a_warning(load: Load, file: str) -> None:

@@ -278,6 +278,17 @@ def test_world_file_runs_no_code_without_consent(tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.requirement("SDF-2")
+def test_option_expands_expressions_without_the_namespace(tmp_path: Path) -> None:
+    """Some URDF files have only `$(optenv NAME VALUE)`; without the option it is a text."""
+    gazebo = '<gazebo reference="l"><sensor name="s" type="imu"><update_rate>$(optenv NAVSENSE_RATE 50)</update_rate>'
+    text = f'<robot name="r"><link name="l"/>{gazebo}</sensor></gazebo></robot>'
+    (tmp_path / "r.urdf").write_text(text, encoding="utf-8")
+    assert sdf.load(tmp_path / "r.urdf", expand_xacro=True).sensors[0].rate == 50.0
+    with pytest.raises(SdfError, match="must be a finite number"):
+        sdf.load(tmp_path / "r.urdf")
+
+
+@pytest.mark.requirement("SDF-2")
 def test_xacro_file_name_is_consent_to_run_xacro(tmp_path: Path) -> None:
     """With consent, the expression of the tests above runs."""
     proof = tmp_path / "proof"

@@ -243,7 +243,12 @@ class Context:
                     strict=child.strict,
                 )
             elif ":" in tag and not tag.startswith(PREFIX):
-                self.add_note("foreign", what, "belongs to another program", child.where)
+                known = [name for name in schema.children if ":" in name]
+                suggestion = self._suggest(f"<{element.tag}><{tag}>", tag, known, strict=False) if known else ""
+                if suggestion:
+                    self._add_unknown(child, what, suggestion, strict=False)
+                else:
+                    self.add_note("foreign", what, "belongs to another program", child.where)
             else:
                 known = [name for name in (*schema.children, *schema.unsupported) if " " not in name]
                 suggestion = self._suggest(f"<{element.tag}><{tag}>", tag, known, strict=child.strict)

@@ -41,11 +41,14 @@ class FileReader:
 
     def read_root(self, name: str) -> Element:
         """Return the root element of the file that the caller names; a name `*.xacro` permits xacro for all files."""
+        is_requested = self.expand_xacro
         self.expand_xacro = self.expand_xacro or name.endswith(XACRO_SUFFIX)
-        return self.read(name)
+        return self.read(name, is_xacro=is_requested)
 
-    def read(self, name: str) -> Element:
+    def read(self, name: str, *, is_xacro: bool = False) -> Element:
         """Return the root element of a file in the newest SDF version, expanded if it uses xacro.
+
+        is_xacro: True if expressions are those of xacro also without its namespace.
 
         Raises `SdfError` if the file uses xacro and xacro may not run.
         """
@@ -54,7 +57,7 @@ class FileReader:
         else:
             data = read_content(name, self.bytes_left)
             root = parse_xml(data, name)
-            macro = _find_xacro(root)
+            macro = _find_xacro(root, is_declared=is_xacro or "xmlns:xacro" in root.attributes)
             if macro is None:
                 self.bytes_left -= len(data)
             elif self.expand_xacro:
@@ -95,12 +98,11 @@ class FileReader:
                 self.context.add_problem(SdfError("xacro argument", argument, where=Where(name), allowed=allowed))
 
 
-def _find_xacro(root: Element) -> Element | None:
+def _find_xacro(root: Element, *, is_declared: bool) -> Element | None:
     """Return the first element of a file that xacro expands.
 
     A file that declares the namespace of xacro may use xacro only in expressions: `${...}` or `$(...)`.
     """
-    is_declared = "xmlns:xacro" in root.attributes
     for element in root.walk():
         texts = (element.text, *element.attributes.values()) if is_declared else ()
         if element.tag.startswith(XACRO_PREFIX) or any("${" in text or "$(" in text for text in texts):

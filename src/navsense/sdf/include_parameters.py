@@ -159,7 +159,8 @@ def _require_child(parent: Element, change: Element, *, modify: bool = False) ->
     if not named and not (modify and children):
         shown = parent.get_attribute("name")
         what = f"<{parent.tag}>" if shown is None else f'<{parent.tag} name="{shown}">'
-        raise invalid_value(change, name, f"is not in {what}")
+        remedy = f'add it by <{change.tag} action="add">' if modify and name is None else ""
+        raise invalid_value(change, name, f"is not in {what}", remedy=remedy)
     return (named or children)[0]
 
 
@@ -188,6 +189,10 @@ def _walk_named(parent: Element) -> Iterator[tuple[Element, Element]]:
 
 def _report_not_found(context: Context, change: Element, identifier: str, model: Element) -> None:
     """Raise an `SdfError` about an element that is not in the model; add a note if it may be in a skipped include."""
+    other = _find_element(model, identifier.split("::")) if identifier else None
+    if other is not None:
+        tag, problem = other[1].tag, f"is not a <{change.tag}>"
+        raise invalid_value(change, identifier, problem, attribute=_ID, remedy=f"write <{tag}>, as in the model")
     error = invalid_value(change, identifier or "empty", "must name an element of the included model", attribute=_ID)
     if not any(element.tag == SKIPPED_INCLUDE_TAG for element in model.walk()):
         error.remedy = suggest_name(identifier, _list_identifiers(model))

@@ -18,9 +18,10 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 SENSOR_WORDS = frozenset(
     """
-    adcp ahrs airspeed altimeter baro barometer bathymetry camera cameras compass depth doppler dvl echosounder fog gnss
-    gps gyro gyroscope hokuyo imu ins irlock kinect laser lidar mag magnetic magnetometer multicamera navsat odometry
-    opticalflow pressure range rangefinder ray realsense sonar ultrasonic usbl velodyne
+    adcp ahrs airspeed altimeter anemometer baro barometer bathymetry bumper camera cameras compass contact depth
+    doppler dvl echosounder encoder fog gnss gps gyro gyroscope hokuyo hydrophone imu ins irlock kinect laser lidar mag magnetic
+    magnetometer multicamera navsat odometry opticalflow pinger pressure prosilica radar range rangefinder ray realsense
+    rfid sensor sensors sonar tachometer thermal torque ultrasonic usbl velodyne vision
     """.split()
 )
 """Words in the file name of a plug-in that is a sensor."""

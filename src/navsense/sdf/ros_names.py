@@ -37,8 +37,7 @@ def is_ros1(plugin: Element) -> bool:
 def find_declared_namespace(plugin: Element, tag: str = "") -> str:
     """Return the namespace that a plug-in declares, also in its element `tag`; "" without one."""
     ros = plugin.find(ROS2_TAG)
-    texts = (plugin.get_text(name) for name in (tag, *NAMESPACE_TAGS))
-    texts = (ros.get_text("namespace"),) if ros is not None else texts
+    texts = [plugin.get_text(name) for name in (tag, *NAMESPACE_TAGS)] if ros is None else [ros.get_text("namespace")]
     return next((text.strip("/") for text in texts if text), "")
 
 

@@ -76,7 +76,14 @@ class SearchPath:
 
     def find_asset(self, element: Element, parent: str) -> Path:
         """Return the image or mesh of a `<uri>`. Raises `SdfError` with the searched places."""
-        path = self._find(element, parse_text(element, parent=parent), parent)
+        return self._find_file(element, parent, can_skip=True)
+
+    def find_table(self, element: Element, parent: str) -> Path:
+        """Return the table in the text of an element, which is never skipped. Raises `SdfError`."""
+        return self._find_file(element, parent, can_skip=False)
+
+    def _find_file(self, element: Element, parent: str, *, can_skip: bool) -> Path:
+        path = self._find(element, parse_text(element, parent=parent), parent, can_skip=can_skip)
         if path.is_dir():
             raise invalid_value(element, element.text, f"is a folder: {path}", parent=parent, remedy="name a file")
         return path
@@ -89,11 +96,11 @@ class SearchPath:
         uri = element.get_attribute(attribute)
         if uri is None:
             raise invalid_value(element, "missing", "must name a file", attribute=attribute)
-        return self._find(element, uri, "", attribute)
+        return self._find(element, uri, "", attribute, can_skip=False)
 
-    def _find(self, element: Element, uri: str, parent: str, attribute: str = "") -> Path:
+    def _find(self, element: Element, uri: str, parent: str, attribute: str = "", *, can_skip: bool = True) -> Path:
         """Return the file or folder of a name, from an attribute or the text of the element."""
-        candidates = self._list_candidates(element, uri, parent, attribute)
+        candidates = self._list_candidates(element, uri, parent, attribute, can_skip=can_skip)
         for candidate in candidates:
             path = _find_folder(candidate) if attribute else candidate
             if path_exists(path):
@@ -110,7 +117,7 @@ class SearchPath:
         allowed = f"is not found; searched {searched}"
         remedy = f"name its folder by --path (path= in Python) or in {variables}"
         error = invalid_value(element, uri, allowed, parent=parent, attribute=attribute, remedy=remedy)
-        raise _make_missing_file_error(error, allowed, can_skip=not attribute)
+        raise _make_missing_file_error(error, allowed, can_skip=can_skip)
 
     def _find_cached(self, uri: str) -> Path | None:
         """Return the file of `model://NAME/...` in the cache of Fuel; None if it is not there."""
@@ -121,7 +128,9 @@ class SearchPath:
         places = (folder / file.lstrip("/") for folder in fuel_cache.list_models(self.caches, name))
         return next(filter(path_exists, places), None)
 
-    def _list_candidates(self, element: Element, uri: str, parent: str, attribute: str) -> list[Path]:
+    def _list_candidates(
+        self, element: Element, uri: str, parent: str, attribute: str, *, can_skip: bool
+    ) -> list[Path]:
         """Return the places where the file may be, each once."""
         scheme, separator, path = uri.partition("://")
         file_folder = Path(element.path).parent
@@ -147,7 +156,7 @@ class SearchPath:
             shown = [str(folder) for folder in folders if fuel_uri.server in folder.parts]
             allowed += f"; searched {', '.join(shown[:_MAX_SHOWN])}" if shown else ""
         error = invalid_value(element, uri, allowed, parent=parent, attribute=attribute, remedy=remedy)
-        raise _make_missing_file_error(error, reason, can_skip=not attribute)
+        raise _make_missing_file_error(error, reason, can_skip=can_skip)
 
 
 def _make_missing_file_error(cause: SdfError, reason: str, *, can_skip: bool) -> MissingFileError:

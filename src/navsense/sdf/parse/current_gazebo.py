@@ -126,7 +126,7 @@ def _parse_table(context: Context, element: Element, site: CurrentContext, colum
         reason = "the world has no <spherical_coordinates>: its latitude and longitude are 0, as in Gazebo"
         context.add_note("warning", "<plugin><data>", reason, element.where)
     x, y, z = position
-    path = site.search.find_asset(data, element.tag)
+    path = site.search.find_table(data, element.tag)
     return GriddedCurrent.from_file(path, position=(x, y, z), velocity=columns, origin=origin, **options)
 
 

@@ -178,7 +178,7 @@ class _CurrentPlugin:
         return current
 
     def _find_file(self, element: Element) -> str:
-        return str(self.site.search.find_asset(require_child(element, "databasefilePath"), element.tag))
+        return str(self.site.search.find_table(require_child(element, "databasefilePath"), element.tag))
 
     def _parse_tide(self, element: Element) -> VectorField:
         start = self._parse_start(element)

@@ -456,7 +456,12 @@ class SensorParser:
             sensor_type = _DEPTH_CAMERA_TYPE
         if sensor_type not in self.type_element_parsers:
             sensor_type = schema.TYPE_ALIASES.get(sensor_type, sensor_type)
-        known = (*self.type_element_parsers, *schema.UNSIMULATED_TYPES, schema.DSROS_DVL_TYPE)
+        known = (
+            *self.type_element_parsers,
+            *schema.UNSIMULATED_TYPES,
+            schema.DSROS_DVL_TYPE,
+            *schema.TYPE_ALIASES,
+        )
         if sensor_type in known:
             return sensor_type
         allowed = f"must be one of {', '.join(self.type_element_parsers)}, which are simulated, or another type of SDF"

@@ -39,7 +39,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from navsense.core.names import WORLD_FRAME
+from navsense.core.names import WORLD_FRAME, get_short_name, suggest_name
 from navsense.core.pose import Pose
 from navsense.noise.specification import Noise
 from navsense.sdf.context import Context
@@ -188,9 +188,11 @@ def _find_sonar(
         for sonar in on_link:
             if sonar.sensor.topic == topic:
                 return sonar
-        known = ", ".join(sonar.sensor.topic for sonar in on_link)
-        allowed = f"must be the topic of the range sensor on {name}: {known}"
-        remedy = "give the namespace of its range plug-in: <robotNamespace> or --namespace"
+        known = [sonar.sensor.topic for sonar in on_link]
+        allowed = f"must be the topic of the range sensor on {name}: {', '.join(known)}"
+        remedy = suggest_name(topic, known, separator="/")
+        if get_short_name(topic, "/") in [get_short_name(other, "/") for other in known]:
+            remedy = "give the namespace of its range plug-in: <robotNamespace> or --namespace"
         raise invalid_value(topic_child, topic, allowed, parent="plugin", remedy=remedy)
     return None
 
