@@ -453,6 +453,15 @@ def test_navsense_current_adds_to_the_plugin(load: Load, wrap_in_world: Text) ->
     assert world.current_topic.topic == "/flow"
 
 
+@pytest.mark.requirement("CUR-2")
+def test_missing_table_of_a_plugin_cannot_be_skipped(
+    list_problems: Callable[..., list[str]], wrap_in_world: Text
+) -> None:
+    (problem,) = list_problems(wrap_in_world(STEP + DAVE), missing="skip")
+    assert "<databasefilePath>: layers.csv; is not found; searched" in problem
+    assert problem.endswith("(path= in Python) or in GZ_SIM_RESOURCE_PATH")
+
+
 @pytest.mark.requirement("CUR-1", "CUR-2")
 def test_dave_layers_have_their_own_topic(load: Load, wrap_in_world: Text, tmp_path: Path) -> None:
     (tmp_path / "layers.csv").write_text("North (m/s), East (m/s), Depth (m)\n0.3,0.4,0\n0,0.2,20\n")

@@ -9,6 +9,7 @@ from navsense.core.pose import from_rpy
 from navsense.description import describe
 from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sdf.names import normalize_topic
+from navsense.sdf.parse.sensor import TYPE_ELEMENT_PARSERS
 from navsense.sdf.schema import UNSIMULATED_TYPES
 from navsense.sensors import Magnetometer
 from navsense.world import World
@@ -158,9 +159,12 @@ def test_unsupported_types_are_listed(load: Load, wrap_in_link: Text, kind: str)
     )
 
 
+ALLOWED_TYPES = f"must be one of {', '.join(TYPE_ELEMENT_PARSERS)}, which are simulated, or another type of SDF"
+
+
 def test_invalid_elements_are_reported(list_problems: ListProblems, wrap_in_link: Text) -> None:
     for text, problem in (
-        (make_sensor(kind="rya"), "or another type of SDF; did you mean ray?"),
+        (make_sensor(kind="rya"), f"<sensor type>: rya; {ALLOWED_TYPES}; did you mean ray?"),
         (make_sensor(kind="magnetometr"), "<sensor type>: magnetometr; must be one of imu, magnetometer"),
         (make_sensor(kind=""), "<sensor type>: missing; must be one of"),
         (make_sensor(name=""), "<sensor name>: empty; must be given"),

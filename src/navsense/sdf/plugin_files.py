@@ -19,7 +19,8 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 SENSOR_WORDS = frozenset(
     """
     adcp ahrs airspeed altimeter anemometer baro barometer bathymetry bumper camera cameras compass contact depth
-    doppler dvl echosounder encoder fog gnss gps gyro gyroscope hokuyo hydrophone imu ins irlock kinect laser lidar mag magnetic
+    doppler dvl echosounder encoder fog gnss gps gyro gyroscope hokuyo hydrophone imu ins irlock kinect laser lidar
+    mag magnetic
     magnetometer multicamera navsat odometry opticalflow pinger pressure prosilica radar range rangefinder ray realsense
     rfid sensor sensors sonar tachometer thermal torque ultrasonic usbl velodyne vision
     """.split()

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from navsense.core.names import find_similar_names
 from navsense.core.pose import Pose
 from navsense.core.text import parse_decimal
 from navsense.core.typing import Vector
@@ -48,6 +49,21 @@ JOINT_TAGS = re.compile(r"(front_|rear_|back_)?(left|right)(_?(front|rear))?_?jo
 STEERING_TAGS = ("left_steering_joint", "right_steering_joint")
 TOPIC_TAGS = ("topic", "commandTopic", "command_topic")
 
+READ_TAGS = (
+    *("left_joint", "right_joint", *STEERING_TAGS, *TOPIC_TAGS, "max_wheel_acceleration", "wheelAcceleration"),
+    *("wheel_separation", "wheelSeparation", "wheel_base", "steering_limit"),
+    *(
+        f"{bound}_{part}{kind}"
+        for bound in ("min", "max")
+        for part in ("", "linear_", "angular_")
+        for kind in ("velocity", "acceleration")
+    ),
+)
+"""Elements that are read, and some names that match `JOINT_TAGS`."""
+
+MIN_SIMILARITY = 0.88
+"""Minimum similarity (of 1) of an unknown element with one that is read for a warning."""
+
 WHEEL_BASE, STEERING_LIMIT = 1.0, 0.5
 """Defaults of gz-sim's AckermannSteering: m, rad."""
 
@@ -66,6 +82,7 @@ def _read_drive(context: Context, scope: Scope, poses: FramePoses, plugin: Eleme
     """Return the drive of a plug-in."""
     file, name = plugin.get_attribute("filename") or "", plugin.get_attribute("name") or ""
     is_gazebo = bool(IS_GAZEBO.search(f"{file} {name}"))
+    _warn_about_elements(context, plugin)
     topic = _find_text(plugin, TOPIC_TAGS) or (f"/model/{scope.frame.name}/cmd_vel" if is_gazebo else "cmd_vel")
     if context.namespace and not is_gazebo and not find_declared_namespace(plugin):
         plugin = add_ros2_namespace(plugin, context.namespace)
@@ -78,6 +95,17 @@ def _read_drive(context: Context, scope: Scope, poses: FramePoses, plugin: Eleme
         pose=Pose(_find_center(scope, poses, plugin, kind)),
         limits=NO_LIMITS if kind == "free" else _read_limits(context, plugin, is_gazebo=is_gazebo),
     )
+
+
+def _warn_about_elements(context: Context, plugin: Element) -> None:
+    """Add a warning for each element that may be a misspelt one."""
+    for child in plugin.children:
+        if child.tag in READ_TAGS or JOINT_TAGS.fullmatch(child.tag):
+            continue
+        similar = find_similar_names(child.tag, READ_TAGS, similarity=MIN_SIMILARITY)
+        if similar:
+            reason = f"is not read; did you mean {similar[0]}?"
+            context.add_note("warning", f"<plugin><{child.tag}>", reason, child.where)
 
 
 def _find_text(plugin: Element, tags: tuple[str, ...]) -> str:

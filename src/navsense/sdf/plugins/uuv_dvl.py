@@ -188,10 +188,10 @@ def _find_sonar(
         for sonar in on_link:
             if sonar.sensor.topic == topic:
                 return sonar
-        known = [sonar.sensor.topic for sonar in on_link]
-        allowed = f"must be the topic of the range sensor on {name}: {', '.join(known)}"
-        remedy = suggest_name(topic, known, separator="/")
-        if get_short_name(topic, "/") in [get_short_name(other, "/") for other in known]:
+        topics = [sonar.sensor.topic for sonar in on_link]
+        allowed = f"must be the topic of the range sensor on {name}: {', '.join(topics)}"
+        remedy = suggest_name(topic, topics, separator="/")
+        if get_short_name(topic, "/") in [get_short_name(other, "/") for other in topics]:
             remedy = "give the namespace of its range plug-in: <robotNamespace> or --namespace"
         raise invalid_value(topic_child, topic, allowed, parent="plugin", remedy=remedy)
     return None
