@@ -694,14 +694,14 @@ TEXTS: dict[str, str] = {
         {write_error_model("m/s²", "accel")}
         {write_error_model("rad/s", "rate")}
         gaussianNoise | number ≥ 0 | 0 | deprecated; unless 0, `stddev` of all axes
-        rpyOffset | three numbers | 0 0 0 | rad, rotation of the sensor in the link
+        rpyOffset | three numbers | 0 0 0 | rad, deprecated; offset of x and y of the acceleration
     """,
     "libhector_gazebo_ros_magnetic.so": f"""
         {HECTOR}
         {write_topic("topicName", "magnetic", "updateRate", "0")}
         {write_error_model("unit of `magnitude`")}
         magnitude | number > 0 | 1 | of the field, in the unit of the errors
-        referenceHeading | number | that of the world | degrees from north to x, clockwise
+        referenceHeading | number | 90 | degrees from north to x, clockwise
         declination | number | 0 | degrees
         inclination | number | 60 | degrees
     """,
@@ -716,10 +716,10 @@ TEXTS: dict[str, str] = {
         {write_topic("topicName", "fix", "updateRate", "4")}
         {write_error_model("m")}
         {write_error_model("m/s", "velocity")}
-        referenceLatitude | number | that of the world | degrees; of a world without an origin
-        referenceLongitude | number | that of the world | degrees
-        referenceAltitude | number | that of the world | m
-        referenceHeading | number | that of the world | degrees from north to x, clockwise
+        referenceLatitude | number | 49.9 | degrees; of a world without an origin
+        referenceLongitude | number | 8.9 | degrees
+        referenceAltitude | number | 0 | m
+        referenceHeading | number | 0 | degrees from north to x, clockwise
     """,
     "libhector_gazebo_ros_sonar.so": f"""
         {PLUGIN}

@@ -16,7 +16,6 @@ import navsense as ns
 from navsense import sdf
 from navsense.cli.application import cli
 from navsense.core.geodesy import Origin
-from navsense.core.pose import Pose
 from navsense.environment.base import UniformField
 from navsense.noise.specification import Noise
 from navsense.sdf.context import PLUGIN_NOT_RUN
@@ -387,55 +386,13 @@ def test_hector_barometer_is_an_altimeter(load: Load) -> None:
 
 def test_deprecated_elements_of_the_hector_imu(load: Load) -> None:
     body = (
-        "<gaussianNoise>0.3</gaussianNoise><accelGaussianNoise>1</accelGaussianNoise>"
-        "<rpyOffset>0.1 0.2 0.5</rpyOffset><accelScaleError>0.1</accelScaleError>"
+        "<gaussianNoise>0.3</gaussianNoise><accelGaussianNoise>1</accelGaussianNoise><rpyOffset>0.1 0.2 0</rpyOffset>"
     )
-    world = load(make_world(make_plugin("libhector_gazebo_ros_imu.so", body)))
-    (sensor,) = world.sensors
-    assert isinstance(sensor.spec, Imu)
-    assert sensor.spec.linear_acceleration_x == Noise(stddev=0.3)
-    assert sensor.spec.angular_velocity_z == Noise(stddev=0.3)
-    expected = Pose.from_rpy((0.0, 0.0, 0.0), 0.1, 0.2, 0.5)
-    assert sensor.pose.rotation == pytest.approx(expected.rotation, rel=1e-14, abs=0.0)
-    assert ("unsupported", "scale errors are not read") in list_notes(world)
-
-
-FIELD_FILES = {
-    "libhector_gazebo_ros_magnetic.so": "<magnitude>2</magnitude>",
-    "librotors_gazebo_magnetometer_plugin.so": "<linkName>base</linkName><refMagNorth>2e-5</refMagNorth>"
-    "<refMagEast>0</refMagEast>",
-}
-
-
-@pytest.mark.parametrize("file", FIELD_FILES)
-@pytest.mark.parametrize("heading", [0.0, 90.0, 30.0])
-@pytest.mark.parametrize("is_of_the_world", [True, False])
-def test_field_of_a_plugin_points_to_the_north_of_the_world(
-    load: Load, file: str, heading: float, is_of_the_world: bool
-) -> None:
-    """The heading is that of `<spherical_coordinates>`, or of a GPS plug-in. Both fields have no east component."""
-    place = f"<spherical_coordinates><heading_deg>{heading}</heading_deg></spherical_coordinates>"
-    gps = make_plugin(
-        "libhector_gazebo_ros_gps.so", f"<referenceHeading>{90.0 - heading}</referenceHeading>", name="gps"
-    )
-    plugins = make_plugin(file, FIELD_FILES[file]) + ("" if is_of_the_world else gps)
-    world = load(make_world(plugins, place if is_of_the_world else ""))
-    origin, field = world.environment.origin, world.environment.magnetic_field
-    assert isinstance(field, UniformField)
-    assert origin is not None
-    azimuth = math.degrees(math.atan2(field.value_w[1], field.value_w[0]))  # from x to north, counterclockwise
-    assert azimuth == pytest.approx(90.0 - heading, abs=1e-9)
-    assert math.degrees(origin.heading) == pytest.approx(heading, abs=1e-12)
-
-
-def test_defaults_of_hector_agree_with_each_other(load: Load) -> None:
-    """Without a reference, x is east for the GPS and the magnetometer."""
-    plugins = make_plugin("libhector_gazebo_ros_gps.so", "", "gps")
-    world = load(make_world(plugins + make_plugin("libhector_gazebo_ros_magnetic.so", ""), ""))
-    assert world.environment.origin == Origin(0.0, 0.0)
-    assert isinstance(world.environment.magnetic_field, UniformField)
-    assert world.environment.magnetic_field.value_w[0] == pytest.approx(0.0, abs=1e-20)
-    assert world.environment.magnetic_field.value_w[1] > 0.0
+    spec = load(make_world(make_plugin("libhector_gazebo_ros_imu.so", body))).sensors[0].spec
+    assert isinstance(spec, Imu)
+    assert spec.linear_acceleration_x == Noise(mean=0.2 * 9.8065, stddev=0.3)
+    assert spec.linear_acceleration_y == Noise(mean=-0.1 * 9.8065, stddev=0.3)
+    assert spec.angular_velocity_z == Noise(stddev=0.3)
 
 
 # references

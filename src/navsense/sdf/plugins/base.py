@@ -114,13 +114,6 @@ class Place(NamedTuple):
     is_given: bool = True
 
 
-def make_field(east: float, north: float, up: float, origin: Origin | None) -> Vector:
-    """Return a field (T) along the world's axes from its components on earth: Rz(-heading)."""
-    heading = origin.heading if origin is not None else 0.0
-    cosine, sine = math.cos(heading), math.sin(heading)
-    return (cosine * east + sine * north, cosine * north - sine * east, up)
-
-
 def make_origin(latitude: float, longitude: float, elevation: float, heading: float) -> Origin | None:
     """Return an origin from degrees and metres; None if they are out of range."""
     if not (abs(latitude) <= 90.0 and abs(longitude) <= 360.0 and abs(elevation) <= 1e6 and abs(heading) <= 3600.0):
@@ -128,9 +121,7 @@ def make_origin(latitude: float, longitude: float, elevation: float, heading: fl
     return Origin(math.radians(latitude), math.radians(longitude), elevation, math.radians(heading))
 
 
-PlaceParser = Callable[[Context, Element, Origin | None], Place]
-"""Returns what a plug-in declares; the origin is that of the world so far, None for a world without one."""
-
+PlaceParser = Callable[[Context, Element], Place]
 Finisher = Callable[[Context, Element, Sensor, SensorContext], Sensor]
 
 
@@ -139,7 +130,7 @@ def keep_spec(_context: Context, _plugin: Element, spec: Sensor, _sensor_context
     return spec
 
 
-def declare_nothing(_context: Context, _plugin: Element, _origin: Origin | None) -> Place:
+def declare_nothing(_context: Context, _plugin: Element) -> Place:
     """Return the place of a plug-in that declares nothing of the world."""
     return Place()
 

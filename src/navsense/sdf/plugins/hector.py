@@ -4,19 +4,17 @@
       <accelOffset/> <accelDrift/> <accelDriftFrequency/> <accelGaussianNoise/>     m/s^2, Hz
       <rateOffset/> <rateDrift/> <rateDriftFrequency/> <rateGaussianNoise/>         rad/s, Hz
       <gaussianNoise/>                 deprecated: replaces both white noises unless it is 0
-      <rpyOffset/>                     rad: rotation of the sensor in the link
+      <rpyOffset/>                     deprecated: rad, becomes an offset of x and y of the accelerometer
     <plugin filename="libhector_gazebo_ros_magnetic.so">                  of a model
       <magnitude>1</magnitude>         of the field; errors have the same unit, whichever that is
-      <referenceHeading/>              degrees, by default that of the world
-      <declination>0</declination> <inclination>60</inclination>          degrees
+      <referenceHeading/> <declination>0</declination> <inclination>60</inclination>     degrees
       <offset/> <drift/> <driftFrequency/> <gaussianNoise/>
     <plugin filename="libhector_gazebo_ros_baro.so">                      of a model: an altimeter
       <offset/> <drift/> <driftFrequency/> <gaussianNoise/>               m
     <plugin filename="libhector_gazebo_ros_gps.so">                       of a model
       <offset/> <drift/> <driftFrequency/> <gaussianNoise/>               m: north, west, up at heading 0
       <velocityOffset/> <velocityDrift/> ... <velocityGaussianNoise/>     m/s
-      <referenceLatitude/> <referenceLongitude/> <referenceHeading/> <referenceAltitude/>
-                                       degrees, m; by default those of the world
+      <referenceLatitude/> <referenceLongitude/> <referenceHeading/> <referenceAltitude/>     degrees, m
     <plugin filename="libhector_gazebo_ros_sonar.so">                     in a <sensor type="ray">
       <offset/> <drift/> <driftFrequency/> <gaussianNoise/>               m
 
@@ -32,8 +30,8 @@ An element has one number, or one for each axis. The error model of all plug-ins
 | gaussianNoise | `stddev` |
 
 d is the standard deviation of the drift, as the plug-ins document it. Their code multiplies the noise of a step dt by
-dt instead of its root, so that its stationary deviation is d sqrt(dt); a warning gives the number. The code draws the
-first drift with the deviation d, which then decays; navsense starts in the stationary state.
+dt instead of its root, so that its stationary deviation is d sqrt(dt); a warning gives the number. The code starts at
+0, navsense in the stationary state.
 
 The horizontal noise of a GPS is the same on both axes here; the larger of two values applies. A drift of the velocity
 is not integrated to the position. The orientation of the IMU has no noise here. The barometer of hector measures the
@@ -41,11 +39,9 @@ height z in the world with errors in metres: it is an altimeter.
 
 The field of the magnetometer is that of the world; errors are multiplied by the magnitude of that field over
 `magnitude`. Without a field of the world, the direction is that of the plug-in and the magnitude that of SDF's default.
-The reference heading is clockwise from north; the world's heading is 90 degrees minus it. In a world without
-`<spherical_coordinates>` latitude, longitude, altitude and heading of the world are 0, as in Gazebo.
+The reference heading is clockwise from north; the world's heading is 90 degrees minus it.
 Source: hector_gazebo_plugins, `sensor_model.h`, `update_timer.h`, `gazebo_ros_imu`, `gazebo_ros_magnetic`,
-`gazebo_ros_gps`, `gazebo_ros_sonar`, commit 3ce1c302; hector_quadrotor_gazebo_plugins, `gazebo_ros_baro`. `rpyOffset`
-is a mounting offset since hector_gazebo 0.3.6; the plug-in ignores `xyzOffset`.
+`gazebo_ros_gps`, `gazebo_ros_sonar`; hector_quadrotor_gazebo_plugins, `gazebo_ros_baro`.
 """
 
 from __future__ import annotations
@@ -54,7 +50,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from navsense.core.geodesy import Origin
 from navsense.core.typing import Vector
 from navsense.environment.base import DEFAULT_MAGNETIC_FIELD
 from navsense.noise.specification import NO_NOISE, Noise
@@ -94,13 +89,16 @@ from navsense.sensors.range import Range
 DEFAULT_FREQUENCY = 1.0 / 3600.0
 """Hz, of the drift."""
 
-HEADING_TAG = "referenceHeading"
+STANDARD_GRAVITY = 9.8065
+"""m/s^2, with the digits of the plug-in."""
 
-GPS_REFERENCE = ("referenceLatitude", "referenceLongitude", "referenceAltitude", HEADING_TAG)
+GPS_REFERENCE = {
+    "referenceLatitude": 49.9,
+    "referenceLongitude": 8.9,
+    "referenceAltitude": 0.0,
+    "referenceHeading": 0.0,
+}
 """Degrees and m."""
-
-DEFAULT_ORIGIN = Origin(0.0, 0.0)
-"""Gazebo's place of a world without `<spherical_coordinates>`: x is east."""
 
 DEFAULT_INCLINATION = 60.0
 """Degrees."""
@@ -108,7 +106,7 @@ DEFAULT_INCLINATION = 60.0
 _TAGS = PluginTags(
     "bodyName", "robotNamespace", "topicName", "updateRate", "frameId", default_rate=0.0, requires_link=False
 )
-IMU_TAGS = _TAGS._replace(default_topic="imu", rotation="rpyOffset")
+IMU_TAGS = _TAGS._replace(default_topic="imu")
 MAGNETIC_TAGS = _TAGS._replace(default_topic="magnetic")
 BARO_TAGS = _TAGS._replace(default_topic="pressure_height")
 GPS_TAGS = _TAGS._replace(default_topic="fix", default_rate=4.0)
@@ -161,6 +159,11 @@ def _convert_imu(context: Context, plugin: Element) -> list[Element]:
     if deprecated > 0.0:
         for channel in (*ACCELEROMETER, *GYROSCOPE):
             channels.setdefault(channel, {})["stddev"] = deprecated
+    rpy = parse_values(context, plugin, "rpyOffset", 3, minimum=False) or [0.0, 0.0, 0.0]
+    for axis, offset in (("y", -rpy[0]), ("x", rpy[1])):
+        fields = channels.setdefault(f"linear_acceleration/{axis}", {})
+        if offset != 0.0 and fields.get("mean", 0.0) == 0.0:
+            fields["mean"] = offset * STANDARD_GRAVITY
     imu = make_type_element(plugin, "imu", channels)
     imu.children.append(make_world_reference(plugin))
     return [imu]
@@ -170,20 +173,11 @@ def _convert_magnetic(context: Context, plugin: Element) -> list[Element]:
     return [make_type_element(plugin, "magnetometer", parse_error_model(context, plugin, ("x", "y", "z")))]
 
 
-def _get_reference_heading(origin: Origin | None) -> float:
-    """Return the direction of the world's x axis, degrees clockwise from north."""
-    return 90.0 - math.degrees((origin or DEFAULT_ORIGIN).heading)
-
-
-def _parse_magnetic_field(context: Context, plugin: Element, origin: Origin | None) -> Place:
+def _parse_magnetic_field(context: Context, plugin: Element) -> Place:
     """Return the field of the plug-in, with the magnitude (T) of SDF's default field."""
-    defaults = {
-        "declination": 0.0,
-        "inclination": DEFAULT_INCLINATION,
-        HEADING_TAG: _get_reference_heading(origin),
-    }
     declination, inclination, heading = (
-        math.radians(parse_child_number(context, plugin, tag, default)) for tag, default in defaults.items()
+        math.radians(parse_child_number(context, plugin, tag, default))
+        for tag, default in (("declination", 0.0), ("inclination", DEFAULT_INCLINATION), ("referenceHeading", 90.0))
     )
     # The world's x axis points to the heading, y to its left: at heading 90 degrees, east and north.
     east_x = math.hypot(*DEFAULT_MAGNETIC_FIELD) * math.cos(inclination)
@@ -192,7 +186,7 @@ def _parse_magnetic_field(context: Context, plugin: Element, origin: Origin | No
         east_x * math.sin(heading - declination),
         -math.hypot(*DEFAULT_MAGNETIC_FIELD) * math.sin(inclination),
     )
-    tags = ("magnitude", *defaults)
+    tags = ("magnitude", "declination", "inclination", "referenceHeading")
     return Place(magnetic_field=field, is_given=plugin.find(*tags) is not None)
 
 
@@ -253,12 +247,9 @@ def _convert_gps(context: Context, plugin: Element) -> list[Element]:
     return [make_type_element(plugin, "navsat", channels)]
 
 
-def _parse_origin(context: Context, plugin: Element, origin: Origin | None) -> Place:
-    world = origin or DEFAULT_ORIGIN
-    angles = (math.degrees(world.latitude), math.degrees(world.longitude))
-    defaults = (*angles, world.elevation, _get_reference_heading(world))
+def _parse_origin(context: Context, plugin: Element) -> Place:
     latitude, longitude, altitude, heading = (
-        parse_child_number(context, plugin, tag, default) for tag, default in zip(GPS_REFERENCE, defaults, strict=True)
+        parse_child_number(context, plugin, tag, default) for tag, default in GPS_REFERENCE.items()
     )
     return Place(
         make_origin(latitude, longitude, altitude, 90.0 - heading), is_given=plugin.find(*GPS_REFERENCE) is not None
@@ -290,16 +281,13 @@ _UNUSED = {
     "serviceName": _NO_SERVICE,
     "randomEngineSeed": "the seed is that of the run",
     "xyzOffset": "the plug-in ignores it",
-    **dict.fromkeys(
-        ("scaleError", "accelScaleError", "rateScaleError", "velocityScaleError"), "scale errors are not read"
-    ),
 }
 
 MODEL_PLUGINS = {
     "libhector_gazebo_ros_imu.so": ModelPlugin(
         make_plugin_schema(
             IMU_TAGS,
-            " ".join((*list_model_tags("accel"), *list_model_tags("rate"), "gaussianNoise")),
+            " ".join((*list_model_tags("accel"), *list_model_tags("rate"), "gaussianNoise rpyOffset")),
             unsupported={**_UNUSED, **dict.fromkeys(list_model_tags("heading"), _NO_HEADING_NOISE)},
         ),
         "imu",

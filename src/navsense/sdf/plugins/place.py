@@ -35,10 +35,11 @@ def parse_place(context: Context, world: Element) -> Place:
     world_origin = None if coordinates is None else _read_origin(coordinates)
     origin: Origin | None = None
     field: Vector | None = None
-    plugins = [plugin for plugin in world.walk() if plugin.tag == "plugin"]
-    parsers = [(plugin, parse) for plugin in plugins if (parse := find_place_parser(plugin)) is not None]
-    for plugin, parse in parsers:
-        place = parse(context, plugin, world_origin or origin)
+    for plugin in world.walk():
+        parse = find_place_parser(plugin) if plugin.tag == "plugin" else None
+        if parse is None:
+            continue
+        place = parse(context, plugin)
         name = f'<plugin filename="{plugin.get_attribute("filename")}">'
         if place.origin is not None:
             if coordinates is None and origin is None:
@@ -50,9 +51,6 @@ def parse_place(context: Context, world: Element) -> Place:
                 other = "<spherical_coordinates> are" if coordinates is not None else "the first reference is"
                 reason = f"its reference, {_format_origin(place.origin)}, is not used: the world's {other} used"
                 context.add_note("warning", name, reason, plugin.where)
-    for plugin, parse in parsers:  # a field depends on the origin
-        place = parse(context, plugin, world_origin or origin)
-        name = f'<plugin filename="{plugin.get_attribute("filename")}">'
         if place.magnetic_field is not None and field_element is None:
             if field is None:
                 field = place.magnetic_field

@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import math
 
-from navsense.core.geodesy import Origin
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.plugins.base import (
@@ -45,7 +44,6 @@ from navsense.sdf.plugins.base import (
     Place,
     PluginTags,
     SensorPlugin,
-    make_field,
     make_plugin_schema,
     make_type_element,
     parse_noise_tags,
@@ -111,12 +109,10 @@ def _convert_magnetometer(context: Context, plugin: Element) -> list[Element]:
     return [make_type_element(plugin, "magnetometer", parse_noise_tags(context, plugin, MAGNETOMETER_NOISE))]
 
 
-def _parse_field(context: Context, plugin: Element, origin: Origin | None) -> Place:
-    """Return the field of the plug-in, which is north, east and down."""
+def _parse_field(context: Context, plugin: Element) -> Place:
+    """Return the field of the plug-in in a world whose axes are east, north and up."""
     north, east, down = (parse_child_number(context, plugin, tag, value) for tag, value in FIELD_DEFAULTS.items())
-    return Place(
-        magnetic_field=make_field(east, north, -down, origin), is_given=plugin.find(*FIELD_DEFAULTS) is not None
-    )
+    return Place(magnetic_field=(east, north, -down), is_given=plugin.find(*FIELD_DEFAULTS) is not None)
 
 
 def _convert_pressure(context: Context, plugin: Element) -> list[Element]:
