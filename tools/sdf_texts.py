@@ -700,7 +700,8 @@ TEXTS: dict[str, str] = {
         {write_topic("topicName", "magnetic", "updateRate", "0")}
         {write_error_model("unit of `magnitude`")}
         magnitude | number > 0 | 1 | of the field, in the unit of the errors
-        referenceHeading | number | 90 | degrees from north to x, clockwise
+        referenceHeading | number | 0, or that of the origin | degrees from north to x, clockwise
+        useWorldSphericalCoordinates | flag | false | true: without an origin, y is north
         declination | number | 0 | degrees
         inclination | number | 60 | degrees
     """,
@@ -719,6 +720,7 @@ TEXTS: dict[str, str] = {
         referenceLongitude | number | 8.9 | degrees
         referenceAltitude | number | 0 | m
         referenceHeading | number | 0 | degrees from north to x, clockwise
+        useWorldSphericalCoordinates | flag | false | true: the defaults are those of the world
     """,
     "libhector_gazebo_ros_sonar.so": f"""
         {PLUGIN}

@@ -430,6 +430,86 @@ def test_first_of_several_references_is_used(load: Load) -> None:
     assert any("the first reference is used" in reason for _, reason in list_notes(world))
 
 
+def test_reference_that_a_plugin_gives_has_priority_over_a_default(load: Load) -> None:
+    plugins = make_plugin("libhector_gazebo_ros_gps.so", "", "a")
+    plugins += make_plugin("libhector_gazebo_ros_gps.so", f"<topicName>b</topicName>{GPS}", "b")
+    plugins += make_plugin("libhector_gazebo_ros_magnetic.so", "", "c")
+    field = "<topicName>d</topicName><referenceHeading>0</referenceHeading>"
+    plugins += make_plugin("libhector_gazebo_ros_magnetic.so", field, "d")
+    world = load(make_world(plugins, ""))
+    assert world.environment.origin == Origin(math.radians(60.0), math.radians(10.0), 7.0, math.radians(60.0))
+    north = compute_horizontal_field(world)
+    assert north[0] == pytest.approx(math.hypot(*north), rel=1e-14, abs=0.0)  # along x, as the file says
+
+
+# the magnetic field and the heading of the world
+
+
+def compute_horizontal_field(world: World) -> tuple[float, float]:
+    """Return the components (T) of a uniform field along x and y of the world."""
+    field = world.environment.magnetic_field
+    assert isinstance(field, UniformField)
+    return field.value_w[0], field.value_w[1]
+
+
+def compute_azimuth(world: World) -> float:
+    """Return the angle (degrees) of the field of a world from true north, clockwise."""
+    assert world.environment.origin is not None
+    x, y = compute_horizontal_field(world)
+    east, north, _ = world.environment.origin.to_enu(np.array([[x, y, 0.0]]))[0]
+    return math.degrees(math.atan2(east, north))
+
+
+@pytest.mark.parametrize("heading", [None, 0.0, 30.0, 90.0, -120.0])
+@pytest.mark.parametrize("declination", [0.0, 12.0])
+def test_hector_gps_and_magnetometer_agree_about_north(load: Load, heading: float | None, declination: float) -> None:
+    """Both plug-ins with their defaults: the field points to magnetic north of the place that the GPS has."""
+    plugins = make_plugin("libhector_gazebo_ros_magnetic.so", f"<declination>{declination}</declination>", "m")
+    plugins += make_plugin("libhector_gazebo_ros_gps.so", "", "g")
+    place = "<latitude_deg>50</latitude_deg><longitude_deg>9</longitude_deg>"
+    place += f"<heading_deg>{heading}</heading_deg>"
+    world = load(
+        make_world(plugins, "" if heading is None else f"<spherical_coordinates>{place}</spherical_coordinates>")
+    )
+    assert compute_azimuth(world) == pytest.approx(declination, rel=0.0, abs=1e-9)
+
+
+def test_default_heading_of_hector_is_north(load: Load) -> None:
+    """`gazebo_ros_magnetic.cpp` and `gazebo_ros_gps.cpp`: latitude 49.9, longitude 8.9, altitude 0, heading 0."""
+    world = load(make_world(make_plugin("libhector_gazebo_ros_magnetic.so", ""), ""))
+    x, y = compute_horizontal_field(world)
+    assert (x > 2e-5, y) == (True, 0.0)
+    world = load(make_world(make_plugin("libhector_gazebo_ros_gps.so", ""), ""))
+    assert world.environment.origin == Origin(math.radians(49.9), math.radians(8.9), 0.0, math.radians(90.0))
+
+
+def test_hector_defaults_of_the_world(load: Load) -> None:
+    """`useWorldSphericalCoordinates`: those of the world, which has Gazebo's defaults without coordinates."""
+    flag = "<useWorldSphericalCoordinates>true</useWorldSphericalCoordinates>"
+    gps = make_plugin("libhector_gazebo_ros_gps.so", flag)
+    assert load(make_world(gps, "")).environment.origin == Origin(0.0, 0.0, 0.0, 0.0)
+    given = make_plugin("libhector_gazebo_ros_gps.so", f"{flag}<referenceLatitude>47.4</referenceLatitude>")
+    assert not any("reference" in reason for _, reason in list_notes(load(make_world(given))))
+    magnetometer = make_plugin("libhector_gazebo_ros_magnetic.so", flag)
+    x, y = compute_horizontal_field(load(make_world(magnetometer, "")))
+    assert (abs(x) < 1e-20, y > 2e-5) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("heading", "expected"),
+    [(0.0, (1e-5, 2e-5)), (90.0, (2e-5, -1e-5)), (180.0, (-1e-5, -2e-5)), (270.0, (-2e-5, 1e-5))],
+)
+def test_rotors_field_has_the_heading_of_the_world(load: Load, heading: float, expected: tuple[float, float]) -> None:
+    """heading_deg is from east to x, counter-clockwise: at 90 degrees x is north and y is west."""
+    place = "<latitude_deg>47.4</latitude_deg><longitude_deg>8.5</longitude_deg>"
+    place = f"<spherical_coordinates>{place}<heading_deg>{heading}</heading_deg></spherical_coordinates>"
+    body = "<linkName>board</linkName><refMagNorth>2e-5</refMagNorth><refMagEast>1e-5</refMagEast>"
+    world = load(make_world(make_plugin("librotors_gazebo_magnetometer_plugin.so", body), place))
+    assert compute_horizontal_field(world) == pytest.approx(expected, rel=1e-12, abs=0.0)
+    bare = load(make_world(make_plugin("librotors_gazebo_magnetometer_plugin.so", body), ""))
+    assert compute_horizontal_field(bare) == (1e-5, 2e-5)
+
+
 # gazebo_ros_pkgs
 
 

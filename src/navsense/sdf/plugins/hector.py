@@ -7,7 +7,7 @@
       <rpyOffset/>                     deprecated: rad, becomes an offset of x and y of the accelerometer
     <plugin filename="libhector_gazebo_ros_magnetic.so">                  of a model
       <magnitude>1</magnitude>         of the field; errors have the same unit, whichever that is
-      <referenceHeading/> <declination>0</declination> <inclination>60</inclination>     degrees
+      <referenceHeading>0</referenceHeading> <declination>0</declination> <inclination>60</inclination>     degrees
       <offset/> <drift/> <driftFrequency/> <gaussianNoise/>
     <plugin filename="libhector_gazebo_ros_baro.so">                      of a model: an altimeter
       <offset/> <drift/> <driftFrequency/> <gaussianNoise/>               m
@@ -39,9 +39,14 @@ height z in the world with errors in metres: it is an altimeter.
 
 The field of the magnetometer is that of the world; errors are multiplied by the magnitude of that field over
 `magnitude`. Without a field of the world, the direction is that of the plug-in and the magnitude that of SDF's default.
-The reference heading is clockwise from north; the world's heading is 90 degrees minus it.
-Source: hector_gazebo_plugins, `sensor_model.h`, `update_timer.h`, `gazebo_ros_imu`, `gazebo_ros_magnetic`,
-`gazebo_ros_gps`, `gazebo_ros_sonar`; hector_quadrotor_gazebo_plugins, `gazebo_ros_baro`.
+The reference heading is from north to the x axis of the world, clockwise; the world's heading is 90 degrees minus it.
+It is 0 by default: x is north. In a world with an origin, which may be the reference of a GPS plug-in, the default of
+the magnetometer is the heading of this world. So readings of a magnetometer and a GPS agree.
+`<useWorldSphericalCoordinates>` gives the GPS and the magnetometer the defaults of the world. Without
+`<spherical_coordinates>`, these are Gazebo's: latitude and longitude 0, x is east.
+Source: hector_gazebo_plugins, commit a8ebcb1c1bbda1c2a714003cb0e7cf6fbaf4fd8e: `sensor_model.h`, `update_timer.h`,
+`gazebo_ros_imu`, `gazebo_ros_magnetic`, `gazebo_ros_gps`, `gazebo_ros_sonar`; `<useWorldSphericalCoordinates>` and
+`<useMagneticFieldMsgs>` are those of release 0.5.4; hector_quadrotor_gazebo_plugins, `gazebo_ros_baro`.
 """
 
 from __future__ import annotations
@@ -50,11 +55,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from navsense.core.geodesy import Origin
 from navsense.core.typing import Vector
 from navsense.environment.base import DEFAULT_MAGNETIC_FIELD
 from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sdf.context import Context
-from navsense.sdf.parse.children import parse_child_number
+from navsense.sdf.parse.children import parse_child_flag, parse_child_number
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import (
     ChannelNoise,
@@ -97,7 +103,13 @@ GPS_REFERENCE = {
     "referenceAltitude": 0.0,
     "referenceHeading": 0.0,
 }
-"""Degrees and m."""
+"""Degrees and m: the place of a world without one; x is north."""
+
+GAZEBO_REFERENCE = (0.0, 0.0, 0.0, 90.0)
+"""Degrees and m: the same for a world without `<spherical_coordinates>`, by Gazebo's defaults; y is north."""
+
+WORLD_TAG = "useWorldSphericalCoordinates"
+"""Flag for the defaults of the world instead of those of the plug-in."""
 
 DEFAULT_INCLINATION = 60.0
 """Degrees."""
@@ -172,11 +184,29 @@ def _convert_magnetic(context: Context, plugin: Element) -> list[Element]:
     return [make_type_element(plugin, "magnetometer", parse_error_model(context, plugin, ("x", "y", "z")))]
 
 
-def _parse_magnetic_field(context: Context, plugin: Element) -> Place:
+def _find_reference(context: Context, plugin: Element, origin: Origin | None) -> tuple[float, float, float, float]:
+    """Return the default reference of a plug-in: latitude, longitude (degrees), altitude (m) and heading (degrees)."""
+    if not parse_child_flag(context, plugin, WORLD_TAG, default=False):
+        latitude, longitude, altitude, heading = GPS_REFERENCE.values()
+        return latitude, longitude, altitude, heading
+    if origin is None:
+        return GAZEBO_REFERENCE
+    latitude, longitude, heading = map(math.degrees, (origin.latitude, origin.longitude, origin.heading))
+    return latitude, longitude, origin.elevation, 90.0 - heading
+
+
+def _parse_magnetic_field(context: Context, plugin: Element, origin: Origin | None) -> Place:
     """Return the field of the plug-in, with the magnitude (T) of SDF's default field."""
+    default_heading = _find_reference(context, plugin, origin)[3]
+    if origin is not None:
+        default_heading = 90.0 - math.degrees(origin.heading)
     declination, inclination, heading = (
         math.radians(parse_child_number(context, plugin, tag, default))
-        for tag, default in (("declination", 0.0), ("inclination", DEFAULT_INCLINATION), ("referenceHeading", 90.0))
+        for tag, default in (
+            ("declination", 0.0),
+            ("inclination", DEFAULT_INCLINATION),
+            ("referenceHeading", default_heading),
+        )
     )
     # The world's x axis points to the heading, y to its left: at heading 90 degrees, east and north.
     east_x = math.hypot(*DEFAULT_MAGNETIC_FIELD) * math.cos(inclination)
@@ -246,9 +276,10 @@ def _convert_gps(context: Context, plugin: Element) -> list[Element]:
     return [make_type_element(plugin, "navsat", channels)]
 
 
-def _parse_origin(context: Context, plugin: Element) -> Place:
+def _parse_origin(context: Context, plugin: Element, origin: Origin | None) -> Place:
+    defaults = _find_reference(context, plugin, origin)
     latitude, longitude, altitude, heading = (
-        parse_child_number(context, plugin, tag, default) for tag, default in GPS_REFERENCE.items()
+        parse_child_number(context, plugin, tag, default) for tag, default in zip(GPS_REFERENCE, defaults, strict=True)
     )
     return Place(
         make_origin(latitude, longitude, altitude, 90.0 - heading), is_given=plugin.find(*GPS_REFERENCE) is not None
@@ -299,13 +330,13 @@ MODEL_PLUGINS = {
     "libhector_gazebo_ros_magnetic.so": ModelPlugin(
         make_plugin_schema(
             MAGNETIC_TAGS,
-            " ".join((*list_model_tags(), "magnitude referenceHeading declination inclination")),
+            " ".join((*list_model_tags(), "magnitude referenceHeading declination inclination", WORLD_TAG)),
             unsupported={**_UNUSED, "useMagneticFieldMsgs": "messages are always sensor_msgs/MagneticField"},
         ),
         "magnetometer",
         convert=_convert_magnetic,
         tags=MAGNETIC_TAGS,
-        place=_parse_magnetic_field,
+        field=_parse_magnetic_field,
         finish=_scale_magnetometer,
     ),
     "libhector_gazebo_ros_baro.so": ModelPlugin(
@@ -325,7 +356,7 @@ MODEL_PLUGINS = {
     "libhector_gazebo_ros_gps.so": ModelPlugin(
         make_plugin_schema(
             GPS_TAGS,
-            " ".join((*list_model_tags(), *list_model_tags("velocity"), *GPS_REFERENCE)),
+            " ".join((*list_model_tags(), *list_model_tags("velocity"), *GPS_REFERENCE, WORLD_TAG)),
             unsupported={
                 **_UNUSED,
                 "velocityTopicName": "the velocity is in the reading of the receiver",
