@@ -208,6 +208,7 @@ def test_hector_drift_and_noise_follow_the_error_model(load: Load) -> None:
     (reason,) = (note.reason for note in world.notes if "drift of" in note.reason)
     told = float(reason.rpartition("code has ")[2].split()[0])
     assert told == pytest.approx(code, rel=0.05, abs=0.0)
+    assert "after a few correlation times the plug-in's code has" in reason
 
 
 def compute_allan_variance(rate: np.ndarray, samples: int) -> float:
@@ -369,15 +370,76 @@ def test_hector_barometer_is_an_altimeter(load: Load) -> None:
     assert (found.topic, found.rate) == ("/pressure_height", 10.0)
 
 
-def test_deprecated_elements_of_the_hector_imu(load: Load) -> None:
+def test_hector_imu_has_the_pose_of_its_offsets(load: Load) -> None:
+    """At rest, the specific force is g along the vertical, by the rotation roll, pitch, yaw of the sensor.
+
+    Changelog of hector_gazebo_plugins 0.3.6: `xyzOffset` and `rpyOffset` are mounting offsets, not biases.
+    """
+    roll, pitch, yaw = 0.1, 0.2, 0.5
     body = (
-        "<gaussianNoise>0.3</gaussianNoise><accelGaussianNoise>1</accelGaussianNoise><rpyOffset>0.1 0.2 0</rpyOffset>"
+        "<gaussianNoise>0.3</gaussianNoise><accelGaussianNoise>1</accelGaussianNoise>"
+        f"<rpyOffset>{roll} {pitch} {yaw}</rpyOffset><xyzOffset>1 2 3</xyzOffset>"
     )
-    spec = load(make_world(make_plugin("libhector_gazebo_ros_imu.so", body))).sensors[0].spec
+    world = load(make_world(make_plugin("libhector_gazebo_ros_imu.so", body)))
+    (found,) = world.sensors
+    axis = Noise(stddev=0.3)
+    assert found.spec == Imu(axis, axis, axis, axis, axis, axis, reference=(1.0, 0.0, 0.0, 0.0))
+    assert found.pose.position == (1.0, 2.0, 3.0)
+    reading = ns.simulate(world, 0.1)["p"]
+    expected = 9.8 * np.array([-math.sin(pitch), math.sin(roll) * math.cos(pitch), math.cos(roll) * math.cos(pitch)])
+    np.testing.assert_allclose(reading.ideal["linear_acceleration"][-1], expected, rtol=0.0, atol=1e-6)
+    w, x, y, z = reading.ideal["orientation"][-1]
+    assert math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z)) == pytest.approx(yaw, rel=0.0, abs=1e-9)
+
+
+def test_hector_scale_errors_are_factors(load: Load, wrap_in_link: Text) -> None:
+    """`sensor_model.h`: the value times the scale error, 1 by default, plus the other errors."""
+    body = (
+        "<accelScaleError>1 1 1.02</accelScaleError><accelOffset>0.1</accelOffset><rateScaleError>0.5</rateScaleError>"
+    )
+    world = load(make_world(make_plugin("libhector_gazebo_ros_imu.so", body)))
+    spec = world.sensors[0].spec
     assert isinstance(spec, Imu)
-    assert spec.linear_acceleration_x == Noise(mean=0.2 * 9.8065, stddev=0.3)
-    assert spec.linear_acceleration_y == Noise(mean=-0.1 * 9.8065, stddev=0.3)
-    assert spec.angular_velocity_z == Noise(stddev=0.3)
+    assert spec.angular_velocity_y == Noise(scale_factor=-0.5)
+    assert spec.linear_acceleration_x == Noise(mean=0.1)
+    reading = ns.simulate(world, 0.1)["p"]
+    np.testing.assert_allclose(
+        reading["linear_acceleration"],
+        reading.ideal["linear_acceleration"] * [1.0, 1.0, 1.02] + 0.1,
+        rtol=1e-12,
+        atol=0.0,
+    )
+    errors = "<magnitude>0.5</magnitude><scaleError>1.1</scaleError>"
+    spec = load(make_world(make_plugin("libhector_gazebo_ros_magnetic.so", errors))).sensors[0].spec
+    assert isinstance(spec, Magnetometer)
+    assert spec.z.scale_factor == pytest.approx(0.1, rel=1e-14, abs=0.0)
+    spec = (
+        load(make_world(make_plugin("libhector_gazebo_ros_baro.so", errors.partition("</magnitude>")[2])))
+        .sensors[0]
+        .spec
+    )
+    assert isinstance(spec, Altimeter)
+    assert spec.vertical_position.scale_factor == pytest.approx(0.1, rel=1e-14, abs=0.0)
+    sonar = make_plugin("libhector_gazebo_ros_sonar.so", "<scaleError>0.9</scaleError>")
+    _, found = load_sensor(load, wrap_in_link, "ray", make_scan(0.2) + sonar)
+    assert isinstance(found.spec, Range)
+    assert found.spec.range_noise.scale_factor == pytest.approx(-0.1, rel=1e-14, abs=0.0)
+
+
+@pytest.mark.parametrize(
+    ("file", "tags"),
+    [
+        ("libhector_gazebo_ros_imu.so", "yawOffset yawDrift yawDriftFrequency yawGaussianNoise yawScaleError"),
+        ("libhector_gazebo_ros_imu.so", "headingDrift biasTopicName"),
+        ("libhector_gazebo_ros_gps.so", "scaleError velocityScaleError xyzOffset"),
+    ],
+)
+def test_other_elements_of_hector_are_listed(load: Load, file: str, tags: str) -> None:
+    """Elements that the plug-ins read and that have no effect here are notes, no errors."""
+    world = load(make_world(make_plugin(file, "".join(f"<{tag}>1.01</{tag}>" for tag in tags.split()))))
+    assert {(note.what, note.kind) for note in world.notes if note.what.startswith("<plugin><")} == {
+        (f"<plugin><{tag}>", "unsupported") for tag in tags.split()
+    }
 
 
 # references

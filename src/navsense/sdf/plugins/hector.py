@@ -4,7 +4,8 @@
       <accelOffset/> <accelDrift/> <accelDriftFrequency/> <accelGaussianNoise/>     m/s^2, Hz
       <rateOffset/> <rateDrift/> <rateDriftFrequency/> <rateGaussianNoise/>         rad/s, Hz
       <gaussianNoise/>                 deprecated: replaces both white noises unless it is 0
-      <rpyOffset/>                     deprecated: rad, becomes an offset of x and y of the accelerometer
+      <accelScaleError>1</accelScaleError> <rateScaleError>1</rateScaleError>       factors
+      <xyzOffset/> <rpyOffset/>        m, rad: pose of the sensor in the link
     <plugin filename="libhector_gazebo_ros_magnetic.so">                  of a model
       <magnitude>1</magnitude>         of the field; errors have the same unit, whichever that is
       <referenceHeading>0</referenceHeading> <declination>0</declination> <inclination>60</inclination>     degrees
@@ -20,7 +21,9 @@
 
 An element has one number, or one for each axis. The error model of all plug-ins, with the frequency f (Hz)::
 
-    error = offset + drift_k + gaussianNoise w_k,   1/f is the correlation time of drift, 1 h by default
+    reading = scaleError truth + offset + drift_k + gaussianNoise w_k
+
+1/f is the correlation time of the drift, 1 h by default.
 
 | of the plug-in | field of `Noise` |
 |---|---|
@@ -28,14 +31,18 @@ An element has one number, or one for each axis. The error model of all plug-ins
 | drift d | `dynamic_bias_stddev` = d sqrt(2 f), so that the stationary deviation is d |
 | driftFrequency f | `dynamic_bias_correlation_time` = 1/f |
 | gaussianNoise | `stddev` |
+| scaleError | `scale_factor` = scaleError - 1 |
 
 d is the standard deviation of the drift, as the plug-ins document it. Their code multiplies the noise of a step dt by
-dt instead of its root, so that its stationary deviation is d sqrt(dt); a warning gives the number. The code starts at
-0, navsense in the stationary state.
+dt instead of its root. It draws the first drift with the deviation d, which then shrinks to d sqrt(dt) within a few
+correlation times; a warning gives the number. In navsense the drift has the deviation d at all times.
+
+`xyzOffset` and `rpyOffset` are the mounting of the sensor, as the changelog of release 0.3.6 says. The code ignores the
+first; it applies the rotation along the axes of the world, which is the same for a level link.
 
 The horizontal noise of a GPS is the same on both axes here; the larger of two values applies. A drift of the velocity
-is not integrated to the position. The orientation of the IMU has no noise here. The barometer of hector measures the
-height z in the world with errors in metres: it is an altimeter.
+is not integrated to the position, and a GPS has no scale error. The orientation of the IMU has no noise here. The
+barometer of hector measures the height z in the world with errors in metres: it is an altimeter.
 
 The field of the magnetometer is that of the world; errors are multiplied by the magnitude of that field over
 `magnitude`. Without a field of the world, the direction is that of the plug-in and the magnitude that of SDF's default.
@@ -94,9 +101,6 @@ from navsense.sensors.range import Range
 DEFAULT_FREQUENCY = 1.0 / 3600.0
 """Hz, of the drift."""
 
-STANDARD_GRAVITY = 9.8065
-"""m/s^2, with the digits of the plug-in."""
-
 GPS_REFERENCE = {
     "referenceLatitude": 49.9,
     "referenceLongitude": 8.9,
@@ -117,22 +121,22 @@ DEFAULT_INCLINATION = 60.0
 _TAGS = PluginTags(
     "bodyName", "robotNamespace", "topicName", "updateRate", "frameId", default_rate=0.0, requires_link=False
 )
-IMU_TAGS = _TAGS._replace(default_topic="imu")
+IMU_TAGS = _TAGS._replace(default_topic="imu", pose="xyzOffset", rotation="rpyOffset")
 MAGNETIC_TAGS = _TAGS._replace(default_topic="magnetic")
 BARO_TAGS = _TAGS._replace(default_topic="pressure_height")
 GPS_TAGS = _TAGS._replace(default_topic="fix", default_rate=4.0)
 
 
 def list_model_tags(prefix: str = "") -> tuple[str, ...]:
-    """Return the elements of an error model: offset, drift, frequency of the drift, noise."""
-    names = ("Offset", "Drift", "DriftFrequency", "GaussianNoise")
+    """Return the elements of an error model: offset, drift, frequency of the drift, noise, factor."""
+    names = ("Offset", "Drift", "DriftFrequency", "GaussianNoise", "ScaleError")
     return tuple(prefix + name if prefix else name[0].lower() + name[1:] for name in names)
 
 
 def parse_error_model(context: Context, plugin: Element, channels: Sequence[str], prefix: str = "") -> ChannelNoise:
     """Return the noise of channels by the error model of hector."""
-    offset, drift, frequency, noise = (
-        parse_values(context, plugin, tag, len(channels), minimum=i > 0)
+    offset, drift, frequency, noise, scale = (
+        parse_values(context, plugin, tag, len(channels), minimum=0 < i < 4)
         for i, tag in enumerate(list_model_tags(prefix))
     )
     frequency = frequency or [DEFAULT_FREQUENCY] * len(channels)
@@ -146,6 +150,8 @@ def parse_error_model(context: Context, plugin: Element, channels: Sequence[str]
         if drift and drift[i] > 0.0 and frequency[i] > 0.0:
             fields["dynamic_bias_stddev"] = drift[i] * math.sqrt(2.0 * frequency[i])
             fields["dynamic_bias_correlation_time"] = 1.0 / frequency[i]
+        if scale and scale[i] != 1.0:
+            fields["scale_factor"] = scale[i] - 1.0
         if fields:
             result[channel] = fields
     if drift and max(drift) > 0.0:
@@ -157,7 +163,7 @@ def _warn_about_drift(context: Context, plugin: Element, tag: str, drift: float)
     rate = parse_child_number(context, plugin, "updateRate", 0.0, minimum=0.0)
     child, reason = (
         plugin.find(tag) or plugin,
-        f"is a drift of {drift:g} (1 sigma), as documented; the plug-in's code has",
+        f"is a drift of {drift:g} (1 sigma), as documented; after a few correlation times the plug-in's code has",
     )
     reason += f" {drift / math.sqrt(rate):.3g} at {rate:g} Hz" if rate > 0.0 else " less, depending on its rate"
     context.add_note("warning", f"<plugin><{tag}>: {child.text}", reason, child.where)
@@ -170,11 +176,6 @@ def _convert_imu(context: Context, plugin: Element) -> list[Element]:
     if deprecated > 0.0:
         for channel in (*ACCELEROMETER, *GYROSCOPE):
             channels.setdefault(channel, {})["stddev"] = deprecated
-    rpy = parse_values(context, plugin, "rpyOffset", 3, minimum=False) or [0.0, 0.0, 0.0]
-    for axis, offset in (("y", -rpy[0]), ("x", rpy[1])):
-        fields = channels.setdefault(f"linear_acceleration/{axis}", {})
-        if offset != 0.0 and fields.get("mean", 0.0) == 0.0:
-            fields["mean"] = offset * STANDARD_GRAVITY
     imu = make_type_element(plugin, "imu", channels)
     imu.children.append(make_world_reference(plugin))
     return [imu]
@@ -313,15 +314,22 @@ _UNUSED = {
     "timeout": "the sensor does not stop",
     "serviceName": _NO_SERVICE,
     "randomEngineSeed": "the seed is that of the run",
-    "xyzOffset": "the plug-in ignores it",
 }
+_NO_OFFSET = dict.fromkeys(("xyzOffset", "rpyOffset"), "the plug-in ignores it")
+_NO_SCALE = "a receiver has no scale error"
+
+_POSITION_TAGS, _VELOCITY_TAGS = list_model_tags(), list_model_tags("velocity")
 
 MODEL_PLUGINS = {
     "libhector_gazebo_ros_imu.so": ModelPlugin(
         make_plugin_schema(
             IMU_TAGS,
-            " ".join((*list_model_tags("accel"), *list_model_tags("rate"), "gaussianNoise rpyOffset")),
-            unsupported={**_UNUSED, **dict.fromkeys(list_model_tags("heading"), _NO_HEADING_NOISE)},
+            " ".join((*list_model_tags("accel"), *list_model_tags("rate"), "gaussianNoise")),
+            unsupported={
+                **_UNUSED,
+                **dict.fromkeys((*list_model_tags("heading"), *list_model_tags("yaw")), _NO_HEADING_NOISE),
+                "biasTopicName": "the error of a reading is in the recording",
+            },
         ),
         "imu",
         convert=_convert_imu,
@@ -331,7 +339,11 @@ MODEL_PLUGINS = {
         make_plugin_schema(
             MAGNETIC_TAGS,
             " ".join((*list_model_tags(), "magnitude referenceHeading declination inclination", WORLD_TAG)),
-            unsupported={**_UNUSED, "useMagneticFieldMsgs": "messages are always sensor_msgs/MagneticField"},
+            unsupported={
+                **_UNUSED,
+                **_NO_OFFSET,
+                "useMagneticFieldMsgs": "messages are always sensor_msgs/MagneticField",
+            },
         ),
         "magnetometer",
         convert=_convert_magnetic,
@@ -345,6 +357,7 @@ MODEL_PLUGINS = {
             " ".join((*list_model_tags(), "elevation")),
             unsupported={
                 **_UNUSED,
+                **_NO_OFFSET,
                 "altimeterTopicName": "the message of that topic is not published",
                 "qnh": "the pressure of that message is not published",
             },
@@ -356,9 +369,11 @@ MODEL_PLUGINS = {
     "libhector_gazebo_ros_gps.so": ModelPlugin(
         make_plugin_schema(
             GPS_TAGS,
-            " ".join((*list_model_tags(), *list_model_tags("velocity"), *GPS_REFERENCE, WORLD_TAG)),
+            " ".join((*_POSITION_TAGS[:-1], *_VELOCITY_TAGS[:-1], *GPS_REFERENCE, WORLD_TAG)),
             unsupported={
                 **_UNUSED,
+                **_NO_OFFSET,
+                **dict.fromkeys((_POSITION_TAGS[-1], _VELOCITY_TAGS[-1]), _NO_SCALE),
                 "velocityTopicName": "the velocity is in the reading of the receiver",
                 **dict.fromkeys(("status", "service"), "the status is always a fix"),
             },
@@ -373,7 +388,8 @@ MODEL_PLUGINS = {
 SENSOR_PLUGINS = {
     "libhector_gazebo_ros_sonar.so": SensorPlugin(
         make_plugin_schema(
-            children=" ".join((*list_model_tags(), "robotNamespace topicName frameId updateRate")), unsupported=_UNUSED
+            children=" ".join((*list_model_tags(), "robotNamespace topicName frameId updateRate")),
+            unsupported={**_UNUSED, **_NO_OFFSET},
         ),
         frozenset((Range.type,)),
         _apply_sonar,
