@@ -103,6 +103,20 @@ def test_no_file_is_in_both_tables_and_each_is_a_known_sensor() -> None:
         "libAcousticAltimeter.so",
         "libgazebo_opticalflow_plugin.so",
         "libfluid_pressure.so",
+        "libgazebo_ros_thermal_sensor.so",
+        "libwind_sensor_plugin.so",
+        "libcontact_sensor.so",
+        "libgazebo_ros_bumper.so",
+        "libgazebo_radar_plugin.so",
+        "libanemometer.so",
+        "libgazebo_encoder.so",
+        "libgazebo_ros_prosilica.so",
+        "libgazebo_ros_f3d.so",
+        "libforce_torque_plugin.so",
+        "libros_acoustic_pinger.so",
+        "libgazebo_vision_plugin.so",
+        "librfid_tag_plugin.so",
+        "libHydrophonePlugin.so",
     ],
 )
 def test_unread_sensor_is_a_warning(load: Load, file: str) -> None:
@@ -131,12 +145,35 @@ def test_unread_sensor_is_a_warning(load: Load, file: str) -> None:
         "libimuse.so",
         "librange_of_motion_controller.so",
         "libmagic.so",
+        "libgazebo_wind_plugin.so",
+        "libgazebo_ros_force.so",
+        "libhector_gazebo_ros_force_based_move.so",
+        "libuuv_gazebo_ros_pose_gt_plugin.so",
         "",
     ],
 )
 def test_other_plugins_are_no_warnings(load: Load, file: str) -> None:
     (note,) = (note for note in load(make_world(make_plugin(file, ""))).notes if "<plugin" in note.what)
     assert (note.kind, note.unread) == ("unsupported", False)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("gazebo_ros_p3d", "/truth/MODEL"),
+        ("/opt/ros/lib/libgazebo_ros_p3d.so", "/truth/MODEL"),
+        ("libuuv_gazebo_ros_pose_gt_plugin.so", "/truth/MODEL"),
+        ("libgz-sim-hydrodynamics-system.so", "only the current is read"),
+        ("dsros_ros_dvl", 'in a <sensor type="dsros_dvl">'),
+    ],
+)
+@pytest.mark.parametrize("place", ["model", "unknown"])
+def test_every_spelling_of_a_file_name_has_its_reason(load: Load, name: str, reason: str, place: str) -> None:
+    plugin = make_plugin(name, "")
+    world = load(make_world(plugin if place == "model" else f"<unknown>{plugin}</unknown>"))
+    (note,) = (note for note in world.notes if "<plugin" in note.what)
+    assert note.kind == "unsupported"
+    assert reason in note.reason
 
 
 def test_unread_sensors_are_reported_in_each_place(load: Load, wrap_in_world: Text) -> None:

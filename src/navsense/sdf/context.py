@@ -9,7 +9,7 @@ from typing import Any
 
 from navsense.core.errors import NavsenseError, SdfError, Where, show
 from navsense.core.names import find_similar_names
-from navsense.sdf.plugin_files import explain_unread_sensor, is_among
+from navsense.sdf.plugin_files import explain_unread_sensor, is_among, normalize_file, normalize_files
 from navsense.sdf.search_path import MissingFileError
 from navsense.sdf.values import require_child
 from navsense.sdf.xml_reader import PREFIX, Element
@@ -25,14 +25,17 @@ class TooManyProblemsError(Exception):
 
 PLUGIN_NOT_RUN = "plug-ins of other programs are not run"
 
-PLUGIN_REASONS = {
-    "libdave_ocean_current_model_plugin.so": "each vehicle is in the world's current; its own noise is not added",
-    "gz-sim-hydrodynamics-system": "forces are not simulated; only the current is read",
-    "libdsros_ros_dvl.so": 'is read in a <sensor type="dsros_dvl">',
-    "libgazebo_ros_p3d.so": "the true state of each model is recorded on /truth/MODEL",
-    "libgazebo_groundtruth_plugin.so": "the true state of each model is recorded on /truth/MODEL",
-}
-"""File of a plug-in -> reason why it has no effect."""
+PLUGIN_REASONS = normalize_files(
+    {
+        "libdave_ocean_current_model_plugin.so": "each vehicle is in the world's current; its own noise is not added",
+        "gz-sim-hydrodynamics-system": "forces are not simulated; only the current is read",
+        "libdsros_ros_dvl.so": 'is read in a <sensor type="dsros_dvl">',
+        "libgazebo_ros_p3d.so": "the true state of each model is recorded on /truth/MODEL",
+        "libgazebo_groundtruth_plugin.so": "the true state of each model is recorded on /truth/MODEL",
+        "libuuv_gazebo_ros_pose_gt_plugin.so": "the true state of each model is recorded on /truth/MODEL",
+    }
+)
+"""File of a plug-in, by `normalize_file` -> reason why it has no effect."""
 
 MIN_SIMILARITY = 0.94
 """Minimum similarity (of 1) of the file names of two plug-ins for a spelling suggestion. Longer names are not compared.
@@ -270,10 +273,11 @@ class Context:
         """
         name, what = plugin.attributes.get("filename", ""), f"<{parent}><{_format_tag(plugin)}>"
         warning = _suggest_plugin(name, known) or explain_unread_sensor(name, parent)
-        if warning and name not in PLUGIN_REASONS:
+        file = normalize_file(name)
+        if warning and file not in PLUGIN_REASONS:
             self.add_note("warning", what, warning, plugin.where, unread=True)
         else:
-            self.add_note("unsupported", what, PLUGIN_REASONS.get(name, PLUGIN_NOT_RUN), plugin.where)
+            self.add_note("unsupported", what, PLUGIN_REASONS.get(file, PLUGIN_NOT_RUN), plugin.where)
 
     def note_plugins(self, element: Element) -> None:
         """Add a note for each plug-in inside an element that is not read, and has a note itself."""
@@ -282,7 +286,8 @@ class Context:
             parent = queue.pop()
             for child in parent.children:
                 if child.tag == "plugin":
-                    reason = PLUGIN_REASONS.get(child.attributes.get("filename", ""), PLUGIN_NOT_RUN)
+                    file = normalize_file(child.attributes.get("filename", ""))
+                    reason = PLUGIN_REASONS.get(file, PLUGIN_NOT_RUN)
                     self.add_note("unsupported", f"<{parent.tag}><{_format_tag(child)}>", reason, child.where)
                 else:
                     queue.append(child)

@@ -374,7 +374,7 @@ MODEL_PLUGINS = {
                 **_UNUSED,
                 **_NO_OFFSET,
                 **dict.fromkeys((_POSITION_TAGS[-1], _VELOCITY_TAGS[-1]), _NO_SCALE),
-                "velocityTopicName": "the velocity is in the reading of the receiver",
+                "velocityTopicName": "the velocity is on the topic of the position with _velocity",
                 **dict.fromkeys(("status", "service"), "the status is always a fix"),
             },
         ),
