@@ -73,14 +73,15 @@ def write_topic(
     return "\n".join(rows)
 
 
-def write_error_model(unit: str, prefix: str = "") -> str:
-    """Return the rows of hector's error model."""
-    tags = ("Offset", "Drift", "DriftFrequency", "GaussianNoise")
-    offset, drift, frequency, noise = (prefix + tag if prefix else tag[0].lower() + tag[1:] for tag in tags)
+def write_error_model(unit: str, prefix: str = "", *, has_scale: bool = True) -> str:
+    """Return the rows of hector's error model; without `has_scale` those of a GPS."""
+    tags = ("Offset", "Drift", "DriftFrequency", "GaussianNoise", "ScaleError")
+    offset, drift, frequency, noise, scale = (prefix + tag if prefix else tag[0].lower() + tag[1:] for tag in tags)
+    factor = f"\n        {scale} | one or three numbers | 1 | factor; `scale_factor` is 1 less" if has_scale else ""
     return f"""{offset} | one or three numbers | 0 | {unit}; `mean`
         {drift} | one or three numbers ≥ 0 | 0 | {unit}, stationary deviation of the dynamic bias
         {frequency} | one or three numbers ≥ 0 | 1/3600 | Hz, reciprocal of the correlation time
-        {noise} | one or three numbers ≥ 0 | 0 | {unit}; `stddev`"""
+        {noise} | one or three numbers ≥ 0 | 0 | {unit}; `stddev`{factor}"""
 
 
 HECTOR = f"""{SENSOR_PLUGIN}
@@ -694,14 +695,16 @@ TEXTS: dict[str, str] = {
         {write_error_model("m/s²", "accel")}
         {write_error_model("rad/s", "rate")}
         gaussianNoise | number ≥ 0 | 0 | deprecated; unless 0, `stddev` of all axes
-        rpyOffset | three numbers | 0 0 0 | rad, deprecated; offset of x and y of the acceleration
+        xyzOffset | three numbers | 0 0 0 | m, position of the sensor in the link
+        rpyOffset | three numbers | 0 0 0 | rad, rotation of the sensor in the link
     """,
     "libhector_gazebo_ros_magnetic.so": f"""
         {HECTOR}
         {write_topic("topicName", "magnetic", "updateRate", "0")}
         {write_error_model("unit of `magnitude`")}
         magnitude | number > 0 | 1 | of the field, in the unit of the errors
-        referenceHeading | number | 90 | degrees from north to x, clockwise
+        referenceHeading | number | 0, or that of the origin | degrees from north to x, clockwise
+        useWorldSphericalCoordinates | flag | false | true: without an origin, y is north
         declination | number | 0 | degrees
         inclination | number | 60 | degrees
     """,
@@ -714,12 +717,13 @@ TEXTS: dict[str, str] = {
     "libhector_gazebo_ros_gps.so": f"""
         {HECTOR}
         {write_topic("topicName", "fix", "updateRate", "4")}
-        {write_error_model("m")}
-        {write_error_model("m/s", "velocity")}
+        {write_error_model("m", has_scale=False)}
+        {write_error_model("m/s", "velocity", has_scale=False)}
         referenceLatitude | number | 49.9 | degrees; of a world without an origin
         referenceLongitude | number | 8.9 | degrees
         referenceAltitude | number | 0 | m
         referenceHeading | number | 0 | degrees from north to x, clockwise
+        useWorldSphericalCoordinates | flag | false | true: the defaults are those of the world
     """,
     "libhector_gazebo_ros_sonar.so": f"""
         {PLUGIN}

@@ -104,7 +104,9 @@ def test_no_file_is_in_both_tables_and_each_is_a_known_sensor() -> None:
         "libgazebo_opticalflow_plugin.so",
         "libfluid_pressure.so",
         "libgazebo_ros_thermal_sensor.so",
+        "libwind_sensor_plugin.so",
         "libcontact_sensor.so",
+        "libgazebo_ros_bumper.so",
         "libgazebo_radar_plugin.so",
         "libanemometer.so",
         "libgazebo_encoder.so",
@@ -112,6 +114,9 @@ def test_no_file_is_in_both_tables_and_each_is_a_known_sensor() -> None:
         "libforce_torque_plugin.so",
         "libros_acoustic_pinger.so",
         "libgazebo_vision_plugin.so",
+        "libgazebo_ros_f3d.so",
+        "librfid_tag_plugin.so",
+        "libHydrophonePlugin.so",
     ],
 )
 def test_unread_sensor_is_a_warning(load: Load, file: str) -> None:
@@ -140,12 +145,35 @@ def test_unread_sensor_is_a_warning(load: Load, file: str) -> None:
         "libimuse.so",
         "librange_of_motion_controller.so",
         "libmagic.so",
+        "libgazebo_wind_plugin.so",
+        "libgazebo_ros_force.so",
+        "libhector_gazebo_ros_force_based_move.so",
+        "libuuv_gazebo_ros_pose_gt_plugin.so",
         "",
     ],
 )
 def test_other_plugins_are_no_warnings(load: Load, file: str) -> None:
     (note,) = (note for note in load(make_world(make_plugin(file, ""))).notes if "<plugin" in note.what)
     assert (note.kind, note.unread) == ("unsupported", False)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("gazebo_ros_p3d", "/truth/MODEL"),
+        ("/opt/ros/lib/libgazebo_ros_p3d.so", "/truth/MODEL"),
+        ("libuuv_gazebo_ros_pose_gt_plugin.so", "/truth/MODEL"),
+        ("libgz-sim-hydrodynamics-system.so", "only the current is read"),
+        ("dsros_ros_dvl", 'in a <sensor type="dsros_dvl">'),
+    ],
+)
+@pytest.mark.parametrize("place", ["model", "unknown"])
+def test_every_spelling_of_a_file_name_has_its_reason(load: Load, name: str, reason: str, place: str) -> None:
+    plugin = make_plugin(name, "")
+    world = load(make_world(plugin if place == "model" else f"<unknown>{plugin}</unknown>"))
+    (note,) = (note for note in world.notes if "<plugin" in note.what)
+    assert note.kind == "unsupported"
+    assert reason in note.reason
 
 
 def test_unread_sensors_are_reported_in_each_place(load: Load, wrap_in_world: Text) -> None:
@@ -217,6 +245,7 @@ def test_hector_drift_and_noise_follow_the_error_model(load: Load) -> None:
     (reason,) = (note.reason for note in world.notes if "drift of" in note.reason)
     told = float(reason.rpartition("code has ")[2].split()[0])
     assert told == pytest.approx(code, rel=0.05, abs=0.0)
+    assert "after a few correlation times the plug-in's code has" in reason
 
 
 def compute_allan_variance(rate: np.ndarray, samples: int) -> float:
@@ -384,15 +413,76 @@ def test_hector_barometer_is_an_altimeter(load: Load) -> None:
     assert (found.topic, found.rate) == ("/pressure_height", 10.0)
 
 
-def test_deprecated_elements_of_the_hector_imu(load: Load) -> None:
+def test_hector_imu_has_the_pose_of_its_offsets(load: Load) -> None:
+    """At rest, the specific force is g along the vertical, by the rotation roll, pitch, yaw of the sensor.
+
+    Changelog of hector_gazebo_plugins 0.3.6: `xyzOffset` and `rpyOffset` are mounting offsets, not biases.
+    """
+    roll, pitch, yaw = 0.1, 0.2, 0.5
     body = (
-        "<gaussianNoise>0.3</gaussianNoise><accelGaussianNoise>1</accelGaussianNoise><rpyOffset>0.1 0.2 0</rpyOffset>"
+        "<gaussianNoise>0.3</gaussianNoise><accelGaussianNoise>1</accelGaussianNoise>"
+        f"<rpyOffset>{roll} {pitch} {yaw}</rpyOffset><xyzOffset>1 2 3</xyzOffset>"
     )
-    spec = load(make_world(make_plugin("libhector_gazebo_ros_imu.so", body))).sensors[0].spec
+    world = load(make_world(make_plugin("libhector_gazebo_ros_imu.so", body)))
+    (found,) = world.sensors
+    axis = Noise(stddev=0.3)
+    assert found.spec == Imu(axis, axis, axis, axis, axis, axis, reference=(1.0, 0.0, 0.0, 0.0))
+    assert found.pose.position == (1.0, 2.0, 3.0)
+    reading = ns.simulate(world, 0.1)["p"]
+    expected = 9.8 * np.array([-math.sin(pitch), math.sin(roll) * math.cos(pitch), math.cos(roll) * math.cos(pitch)])
+    np.testing.assert_allclose(reading.ideal["linear_acceleration"][-1], expected, rtol=0.0, atol=1e-6)
+    w, x, y, z = reading.ideal["orientation"][-1]
+    assert math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z)) == pytest.approx(yaw, rel=0.0, abs=1e-9)
+
+
+def test_hector_scale_errors_are_factors(load: Load, wrap_in_link: Text) -> None:
+    """`sensor_model.h`: the value times the scale error, 1 by default, plus the other errors."""
+    body = (
+        "<accelScaleError>1 1 1.02</accelScaleError><accelOffset>0.1</accelOffset><rateScaleError>0.5</rateScaleError>"
+    )
+    world = load(make_world(make_plugin("libhector_gazebo_ros_imu.so", body)))
+    spec = world.sensors[0].spec
     assert isinstance(spec, Imu)
-    assert spec.linear_acceleration_x == Noise(mean=0.2 * 9.8065, stddev=0.3)
-    assert spec.linear_acceleration_y == Noise(mean=-0.1 * 9.8065, stddev=0.3)
-    assert spec.angular_velocity_z == Noise(stddev=0.3)
+    assert spec.angular_velocity_y == Noise(scale_factor=-0.5)
+    assert spec.linear_acceleration_x == Noise(mean=0.1)
+    reading = ns.simulate(world, 0.1)["p"]
+    np.testing.assert_allclose(
+        reading["linear_acceleration"],
+        reading.ideal["linear_acceleration"] * [1.0, 1.0, 1.02] + 0.1,
+        rtol=1e-12,
+        atol=0.0,
+    )
+    errors = "<magnitude>0.5</magnitude><scaleError>1.1</scaleError>"
+    spec = load(make_world(make_plugin("libhector_gazebo_ros_magnetic.so", errors))).sensors[0].spec
+    assert isinstance(spec, Magnetometer)
+    assert spec.z.scale_factor == pytest.approx(0.1, rel=1e-14, abs=0.0)
+    spec = (
+        load(make_world(make_plugin("libhector_gazebo_ros_baro.so", errors.partition("</magnitude>")[2])))
+        .sensors[0]
+        .spec
+    )
+    assert isinstance(spec, Altimeter)
+    assert spec.vertical_position.scale_factor == pytest.approx(0.1, rel=1e-14, abs=0.0)
+    sonar = make_plugin("libhector_gazebo_ros_sonar.so", "<scaleError>0.9</scaleError>")
+    _, found = load_sensor(load, wrap_in_link, "ray", make_scan(0.2) + sonar)
+    assert isinstance(found.spec, Range)
+    assert found.spec.range_noise.scale_factor == pytest.approx(-0.1, rel=1e-14, abs=0.0)
+
+
+@pytest.mark.parametrize(
+    ("file", "tags"),
+    [
+        ("libhector_gazebo_ros_imu.so", "yawOffset yawDrift yawDriftFrequency yawGaussianNoise yawScaleError"),
+        ("libhector_gazebo_ros_imu.so", "headingDrift biasTopicName"),
+        ("libhector_gazebo_ros_gps.so", "scaleError velocityScaleError xyzOffset"),
+    ],
+)
+def test_other_elements_of_hector_are_listed(load: Load, file: str, tags: str) -> None:
+    """Elements that the plug-ins read and that have no effect here are notes, no errors."""
+    world = load(make_world(make_plugin(file, "".join(f"<{tag}>1.01</{tag}>" for tag in tags.split()))))
+    assert {(note.what, note.kind) for note in world.notes if note.what.startswith("<plugin><")} == {
+        (f"<plugin><{tag}>", "unsupported") for tag in tags.split()
+    }
 
 
 # references
@@ -443,6 +533,86 @@ def test_first_of_several_references_is_used(load: Load) -> None:
     assert world.environment.origin is not None
     assert math.degrees(world.environment.origin.latitude) == pytest.approx(60.0, rel=1e-14, abs=0.0)
     assert any("the first reference is used" in reason for _, reason in list_notes(world))
+
+
+def test_reference_that_a_plugin_gives_has_priority_over_a_default(load: Load) -> None:
+    plugins = make_plugin("libhector_gazebo_ros_gps.so", "", "a")
+    plugins += make_plugin("libhector_gazebo_ros_gps.so", f"<topicName>b</topicName>{GPS}", "b")
+    plugins += make_plugin("libhector_gazebo_ros_magnetic.so", "", "c")
+    field = "<topicName>d</topicName><referenceHeading>0</referenceHeading>"
+    plugins += make_plugin("libhector_gazebo_ros_magnetic.so", field, "d")
+    world = load(make_world(plugins, ""))
+    assert world.environment.origin == Origin(math.radians(60.0), math.radians(10.0), 7.0, math.radians(60.0))
+    north = compute_horizontal_field(world)
+    assert north[0] == pytest.approx(math.hypot(*north), rel=1e-14, abs=0.0)  # along x, as the file says
+
+
+# the magnetic field and the heading of the world
+
+
+def compute_horizontal_field(world: World) -> tuple[float, float]:
+    """Return the components (T) of a uniform field along x and y of the world."""
+    field = world.environment.magnetic_field
+    assert isinstance(field, UniformField)
+    return field.value_w[0], field.value_w[1]
+
+
+def compute_azimuth(world: World) -> float:
+    """Return the angle (degrees) of the field of a world from true north, clockwise."""
+    assert world.environment.origin is not None
+    x, y = compute_horizontal_field(world)
+    east, north, _ = world.environment.origin.to_enu(np.array([[x, y, 0.0]]))[0]
+    return math.degrees(math.atan2(east, north))
+
+
+@pytest.mark.parametrize("heading", [None, 0.0, 30.0, 90.0, -120.0])
+@pytest.mark.parametrize("declination", [0.0, 12.0])
+def test_hector_gps_and_magnetometer_agree_about_north(load: Load, heading: float | None, declination: float) -> None:
+    """Both plug-ins with their defaults: the field points to magnetic north of the place that the GPS has."""
+    plugins = make_plugin("libhector_gazebo_ros_magnetic.so", f"<declination>{declination}</declination>", "m")
+    plugins += make_plugin("libhector_gazebo_ros_gps.so", "", "g")
+    place = "<latitude_deg>50</latitude_deg><longitude_deg>9</longitude_deg>"
+    place += f"<heading_deg>{heading}</heading_deg>"
+    world = load(
+        make_world(plugins, "" if heading is None else f"<spherical_coordinates>{place}</spherical_coordinates>")
+    )
+    assert compute_azimuth(world) == pytest.approx(declination, rel=0.0, abs=1e-9)
+
+
+def test_default_heading_of_hector_is_north(load: Load) -> None:
+    """`gazebo_ros_magnetic.cpp` and `gazebo_ros_gps.cpp`: latitude 49.9, longitude 8.9, altitude 0, heading 0."""
+    world = load(make_world(make_plugin("libhector_gazebo_ros_magnetic.so", ""), ""))
+    x, y = compute_horizontal_field(world)
+    assert (x > 2e-5, y) == (True, 0.0)
+    world = load(make_world(make_plugin("libhector_gazebo_ros_gps.so", ""), ""))
+    assert world.environment.origin == Origin(math.radians(49.9), math.radians(8.9), 0.0, math.radians(90.0))
+
+
+def test_hector_defaults_of_the_world(load: Load) -> None:
+    """`useWorldSphericalCoordinates`: those of the world, which has Gazebo's defaults without coordinates."""
+    flag = "<useWorldSphericalCoordinates>true</useWorldSphericalCoordinates>"
+    gps = make_plugin("libhector_gazebo_ros_gps.so", flag)
+    assert load(make_world(gps, "")).environment.origin == Origin(0.0, 0.0, 0.0, 0.0)
+    given = make_plugin("libhector_gazebo_ros_gps.so", f"{flag}<referenceLatitude>47.4</referenceLatitude>")
+    assert not any("reference" in reason for _, reason in list_notes(load(make_world(given))))
+    magnetometer = make_plugin("libhector_gazebo_ros_magnetic.so", flag)
+    x, y = compute_horizontal_field(load(make_world(magnetometer, "")))
+    assert (abs(x) < 1e-20, y > 2e-5) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("heading", "expected"),
+    [(0.0, (1e-5, 2e-5)), (90.0, (2e-5, -1e-5)), (180.0, (-1e-5, -2e-5)), (270.0, (-2e-5, 1e-5))],
+)
+def test_rotors_field_has_the_heading_of_the_world(load: Load, heading: float, expected: tuple[float, float]) -> None:
+    """heading_deg is from east to x, counter-clockwise: at 90 degrees x is north and y is west."""
+    place = "<latitude_deg>47.4</latitude_deg><longitude_deg>8.5</longitude_deg>"
+    place = f"<spherical_coordinates>{place}<heading_deg>{heading}</heading_deg></spherical_coordinates>"
+    body = "<linkName>board</linkName><refMagNorth>2e-5</refMagNorth><refMagEast>1e-5</refMagEast>"
+    world = load(make_world(make_plugin("librotors_gazebo_magnetometer_plugin.so", body), place))
+    assert compute_horizontal_field(world) == pytest.approx(expected, rel=1e-12, abs=0.0)
+    bare = load(make_world(make_plugin("librotors_gazebo_magnetometer_plugin.so", body), ""))
+    assert compute_horizontal_field(bare) == (1e-5, 2e-5)
 
 
 # gazebo_ros_pkgs

@@ -325,7 +325,7 @@ def test_sensors_that_are_not_simulated_are_warnings(load_robot: Load) -> None:
         assert [note.reason.startswith(scanner) for note in found] == [True] * count
     assert reasons == {
         "ros_rpt_plugin": ("warning", "acoustic positioning is not simulated"),
-        "ros_pose_gt_plugin": ("warning", "the true state is on /truth/MODEL"),
+        "ros_pose_gt_plugin": ("unsupported", "the true state of each model is recorded on /truth/MODEL"),
         "ros_cpc_plugin": ("warning", "concentrations in the water are not simulated"),
     }
 

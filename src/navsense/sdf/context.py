@@ -32,9 +32,10 @@ PLUGIN_REASONS = normalize_files(
         "libdsros_ros_dvl.so": 'is read in a <sensor type="dsros_dvl">',
         "libgazebo_ros_p3d.so": "the true state of each model is recorded on /truth/MODEL",
         "libgazebo_groundtruth_plugin.so": "the true state of each model is recorded on /truth/MODEL",
+        "libuuv_gazebo_ros_pose_gt_plugin.so": "the true state of each model is recorded on /truth/MODEL",
     }
 )
-"""File of a plug-in -> reason why it has no effect."""
+"""File of a plug-in, by `normalize_file` -> reason why it has no effect."""
 
 MIN_SIMILARITY = 0.94
 """Minimum similarity (of 1) of the file names of two plug-ins for a spelling suggestion. Longer names are not compared.
@@ -290,7 +291,8 @@ class Context:
             parent = queue.pop()
             for child in parent.children:
                 if child.tag == "plugin":
-                    reason = PLUGIN_REASONS.get(normalize_file(child.attributes.get("filename", "")), PLUGIN_NOT_RUN)
+                    file = normalize_file(child.attributes.get("filename", ""))
+                    reason = PLUGIN_REASONS.get(file, PLUGIN_NOT_RUN)
                     self.add_note("unsupported", f"<{parent.tag}><{_format_tag(child)}>", reason, child.where)
                 else:
                     queue.append(child)

@@ -18,14 +18,16 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 SENSOR_WORDS = frozenset(
     """
-    adcp ahrs airspeed altimeter anemometer baro barometer bathymetry bumper camera cameras compass contact depth
-    doppler dvl echosounder encoder fog gnss gps gyro gyroscope hokuyo hydrophone imu ins irlock kinect laser lidar
-    mag magnetic
-    magnetometer multicamera navsat odometry opticalflow pinger pressure prosilica radar range rangefinder ray realsense
-    rfid sensor sensors sonar tachometer thermal torque ultrasonic usbl velodyne vision
+    acoustic adcp ahrs airspeed altimeter anemometer baro barometer bathymetry bumper camera cameras compass contact
+    depth doppler dvl echosounder encoder fog gnss gps gyro gyroscope hokuyo hydrophone imu ins irlock kinect laser
+    lidar mag magnetic magnetometer multicamera navsat odometry opticalflow pinger pressure prosilica radar range
+    rangefinder ray realsense rfid sensor sonar tachometer thermal torque ultrasonic usbl velodyne vision
     """.split()
 )
-"""Words in the file name of a plug-in that is a sensor."""
+"""Words in the file name of a plug-in that is a sensor.
+
+`force` and `wind` are none: plug-ins with these names act on the robot, unless they have another word of a sensor.
+"""
 
 OTHER_WORDS = frozenset(
     """
@@ -38,11 +40,11 @@ SYSTEM_PREFIXES = ("gz-sim", "ignition-gazebo", "ign-gazebo")
 """Beginnings of the files of Gazebo's systems, which run the sensors that `<sensor>` describes."""
 
 UNREAD_SENSORS: Mapping[str, str] = {
-    "uuv_gazebo_ros_pose_gt_plugin": "the true state is on /truth/MODEL",
     "uuv_gazebo_ros_rpt_plugin": "acoustic positioning is not simulated",
     "uuv_gazebo_ros_cpc_plugin": "concentrations in the water are not simulated",
     "image_sonar_ros_plugin": "imaging sonars are not simulated",
     "gazebo_ros_ft_sensor": "forces are not simulated",
+    "gazebo_ros_f3d": "forces are not simulated",
     "gazebo_ros_bumper": "contacts are not simulated",
     "rotors_gazebo_odometry_plugin": "odometry is not simulated; the true state is on /truth/MODEL",
 }

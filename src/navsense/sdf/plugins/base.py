@@ -121,7 +121,25 @@ def make_origin(latitude: float, longitude: float, elevation: float, heading: fl
     return Origin(math.radians(latitude), math.radians(longitude), elevation, math.radians(heading))
 
 
-PlaceParser = Callable[[Context, Element], Place]
+def rotate_to_world(origin: Origin | None, east: float, north: float, up: float) -> Vector:
+    """Return the components along the axes of the world of a vector along east, north and up, at its origin.
+
+    Without an origin, x is east and y is north.
+
+    >>> from navsense.core.geodesy import Origin
+    >>> from navsense.sdf.plugins.base import rotate_to_world
+    >>> [round(part, 12) for part in rotate_to_world(Origin(0.8, 0.1, 0.0, math.pi / 2), 0.0, 2.0, -4.0)]
+    [2.0, 0.0, -4.0]
+    """
+    if origin is None:
+        return (east, north, up)
+    cosine, sine = math.cos(origin.heading), math.sin(origin.heading)
+    return (cosine * east + sine * north, cosine * north - sine * east, up)
+
+
+PlaceParser = Callable[[Context, Element, Origin | None], Place]
+"""Returns what a plug-in declares of a world with an origin (None: without one)."""
+
 Finisher = Callable[[Context, Element, Sensor, SensorContext], Sensor]
 
 
@@ -130,7 +148,7 @@ def keep_spec(_context: Context, _plugin: Element, spec: Sensor, _sensor_context
     return spec
 
 
-def declare_nothing(_context: Context, _plugin: Element) -> Place:
+def declare_nothing(_context: Context, _plugin: Element, _origin: Origin | None) -> Place:
     """Return the place of a plug-in that declares nothing of the world."""
     return Place()
 
@@ -144,7 +162,8 @@ class ModelPlugin(NamedTuple):
         problems, which are already reported. Without it, `convert` is used.
     convert: returns the elements of a `<sensor>` of that type.
     tags: the elements with link, topic, rate and frame.
-    place: returns what the plug-in declares of the world.
+    place: returns the origin that the plug-in declares, for the `<spherical_coordinates>` of the world.
+    field: returns the magnetic field that the plug-in declares, for the origin of the world.
     finish: returns the specification of `convert` with what elements of a sensor cannot describe.
     """
 
@@ -154,6 +173,7 @@ class ModelPlugin(NamedTuple):
     convert: Converter | None = None
     tags: PluginTags = UUV_TAGS
     place: PlaceParser = declare_nothing
+    field: PlaceParser = declare_nothing
     finish: Finisher = keep_spec
 
 
@@ -164,7 +184,7 @@ class SensorPlugin(NamedTuple):
     sensor_types: the types of sensors that it belongs to, by their names in navsense.
     apply: returns the sensor with the values of the plug-in as its elements.
     merges_rays: returns True if all rays of a scanner make one range.
-    place: returns what the plug-in declares of the world.
+    place: returns the origin that the plug-in declares, for the `<spherical_coordinates>` of the world.
     finish: returns the specification with what elements of a sensor cannot describe.
     """
 

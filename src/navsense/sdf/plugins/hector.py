@@ -4,10 +4,11 @@
       <accelOffset/> <accelDrift/> <accelDriftFrequency/> <accelGaussianNoise/>     m/s^2, Hz
       <rateOffset/> <rateDrift/> <rateDriftFrequency/> <rateGaussianNoise/>         rad/s, Hz
       <gaussianNoise/>                 deprecated: replaces both white noises unless it is 0
-      <rpyOffset/>                     deprecated: rad, becomes an offset of x and y of the accelerometer
+      <accelScaleError>1</accelScaleError> <rateScaleError>1</rateScaleError>       factors
+      <xyzOffset/> <rpyOffset/>        m, rad: pose of the sensor in the link
     <plugin filename="libhector_gazebo_ros_magnetic.so">                  of a model
       <magnitude>1</magnitude>         of the field; errors have the same unit, whichever that is
-      <referenceHeading/> <declination>0</declination> <inclination>60</inclination>     degrees
+      <referenceHeading>0</referenceHeading> <declination>0</declination> <inclination>60</inclination>     degrees
       <offset/> <drift/> <driftFrequency/> <gaussianNoise/>
     <plugin filename="libhector_gazebo_ros_baro.so">                      of a model: an altimeter
       <offset/> <drift/> <driftFrequency/> <gaussianNoise/>               m
@@ -20,7 +21,9 @@
 
 An element has one number, or one for each axis. The error model of all plug-ins, with the frequency f (Hz)::
 
-    error = offset + drift_k + gaussianNoise w_k,   1/f is the correlation time of drift, 1 h by default
+    reading = scaleError truth + offset + drift_k + gaussianNoise w_k
+
+1/f is the correlation time of the drift, 1 h by default.
 
 | of the plug-in | field of `Noise` |
 |---|---|
@@ -28,20 +31,29 @@ An element has one number, or one for each axis. The error model of all plug-ins
 | drift d | `dynamic_bias_stddev` = d sqrt(2 f), so that the stationary deviation is d |
 | driftFrequency f | `dynamic_bias_correlation_time` = 1/f |
 | gaussianNoise | `stddev` |
+| scaleError | `scale_factor` = scaleError - 1 |
 
 d is the standard deviation of the drift, as the plug-ins document it. Their code multiplies the noise of a step dt by
-dt instead of its root, so that its stationary deviation is d sqrt(dt); a warning gives the number. The code starts at
-0, navsense in the stationary state.
+dt instead of its root. It draws the first drift with the deviation d, which then shrinks to d sqrt(dt) within a few
+correlation times; a warning gives the number. In navsense the drift has the deviation d at all times.
+
+`xyzOffset` and `rpyOffset` are the mounting of the sensor, as the changelog of release 0.3.6 says. The code ignores the
+first; it applies the rotation along the axes of the world, which is the same for a level link.
 
 The horizontal noise of a GPS is the same on both axes here; the larger of two values applies. A drift of the velocity
-is not integrated to the position. The orientation of the IMU has no noise here. The barometer of hector measures the
-height z in the world with errors in metres: it is an altimeter.
+is not integrated to the position, and a GPS has no scale error. The orientation of the IMU has no noise here. The
+barometer of hector measures the height z in the world with errors in metres: it is an altimeter.
 
 The field of the magnetometer is that of the world; errors are multiplied by the magnitude of that field over
 `magnitude`. Without a field of the world, the direction is that of the plug-in and the magnitude that of SDF's default.
-The reference heading is clockwise from north; the world's heading is 90 degrees minus it.
-Source: hector_gazebo_plugins, `sensor_model.h`, `update_timer.h`, `gazebo_ros_imu`, `gazebo_ros_magnetic`,
-`gazebo_ros_gps`, `gazebo_ros_sonar`; hector_quadrotor_gazebo_plugins, `gazebo_ros_baro`.
+The reference heading is from north to the x axis of the world, clockwise; the world's heading is 90 degrees minus it.
+It is 0 by default: x is north. In a world with an origin, which may be the reference of a GPS plug-in, the default of
+the magnetometer is the heading of this world. So readings of a magnetometer and a GPS agree.
+`<useWorldSphericalCoordinates>` gives the GPS and the magnetometer the defaults of the world. Without
+`<spherical_coordinates>`, these are Gazebo's: latitude and longitude 0, x is east.
+Source: hector_gazebo_plugins, commit a8ebcb1c1bbda1c2a714003cb0e7cf6fbaf4fd8e: `sensor_model.h`, `update_timer.h`,
+`gazebo_ros_imu`, `gazebo_ros_magnetic`, `gazebo_ros_gps`, `gazebo_ros_sonar`; `<useWorldSphericalCoordinates>` and
+`<useMagneticFieldMsgs>` are those of release 0.5.4; hector_quadrotor_gazebo_plugins, `gazebo_ros_baro`.
 """
 
 from __future__ import annotations
@@ -50,11 +62,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from navsense.core.geodesy import Origin
 from navsense.core.typing import Vector
 from navsense.environment.base import DEFAULT_MAGNETIC_FIELD
 from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sdf.context import Context
-from navsense.sdf.parse.children import parse_child_number
+from navsense.sdf.parse.children import parse_child_flag, parse_child_number
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import (
     ChannelNoise,
@@ -89,16 +102,19 @@ from navsense.sensors.range import Range
 DEFAULT_FREQUENCY = 1.0 / 3600.0
 """Hz, of the drift."""
 
-STANDARD_GRAVITY = 9.8065
-"""m/s^2, with the digits of the plug-in."""
-
 GPS_REFERENCE = {
     "referenceLatitude": 49.9,
     "referenceLongitude": 8.9,
     "referenceAltitude": 0.0,
     "referenceHeading": 0.0,
 }
-"""Degrees and m."""
+"""Degrees and m: the place of a world without one; x is north."""
+
+GAZEBO_REFERENCE = (0.0, 0.0, 0.0, 90.0)
+"""Degrees and m: the same for a world without `<spherical_coordinates>`, by Gazebo's defaults; y is north."""
+
+WORLD_TAG = "useWorldSphericalCoordinates"
+"""Flag for the defaults of the world instead of those of the plug-in."""
 
 DEFAULT_INCLINATION = 60.0
 """Degrees."""
@@ -106,22 +122,22 @@ DEFAULT_INCLINATION = 60.0
 _TAGS = PluginTags(
     "bodyName", "robotNamespace", "topicName", "updateRate", "frameId", default_rate=0.0, requires_link=False
 )
-IMU_TAGS = _TAGS._replace(default_topic="imu")
+IMU_TAGS = _TAGS._replace(default_topic="imu", pose="xyzOffset", rotation="rpyOffset")
 MAGNETIC_TAGS = _TAGS._replace(default_topic="magnetic")
 BARO_TAGS = _TAGS._replace(default_topic="pressure_height")
 GPS_TAGS = _TAGS._replace(default_topic="fix", default_rate=4.0)
 
 
 def list_model_tags(prefix: str = "") -> tuple[str, ...]:
-    """Return the elements of an error model: offset, drift, frequency of the drift, noise."""
-    names = ("Offset", "Drift", "DriftFrequency", "GaussianNoise")
+    """Return the elements of an error model: offset, drift, frequency of the drift, noise, factor."""
+    names = ("Offset", "Drift", "DriftFrequency", "GaussianNoise", "ScaleError")
     return tuple(prefix + name if prefix else name[0].lower() + name[1:] for name in names)
 
 
 def parse_error_model(context: Context, plugin: Element, channels: Sequence[str], prefix: str = "") -> ChannelNoise:
     """Return the noise of channels by the error model of hector."""
-    offset, drift, frequency, noise = (
-        parse_values(context, plugin, tag, len(channels), minimum=i > 0)
+    offset, drift, frequency, noise, scale = (
+        parse_values(context, plugin, tag, len(channels), minimum=0 < i < 4)
         for i, tag in enumerate(list_model_tags(prefix))
     )
     frequency = frequency or [DEFAULT_FREQUENCY] * len(channels)
@@ -135,6 +151,8 @@ def parse_error_model(context: Context, plugin: Element, channels: Sequence[str]
         if drift and drift[i] > 0.0 and frequency[i] > 0.0:
             fields["dynamic_bias_stddev"] = drift[i] * math.sqrt(2.0 * frequency[i])
             fields["dynamic_bias_correlation_time"] = 1.0 / frequency[i]
+        if scale and scale[i] != 1.0:
+            fields["scale_factor"] = scale[i] - 1.0
         if fields:
             result[channel] = fields
     if drift and max(drift) > 0.0:
@@ -146,7 +164,7 @@ def _warn_about_drift(context: Context, plugin: Element, tag: str, drift: float)
     rate = parse_child_number(context, plugin, "updateRate", 0.0, minimum=0.0)
     child, reason = (
         plugin.find(tag) or plugin,
-        f"is a drift of {drift:g} (1 sigma), as documented; the plug-in's code has",
+        f"is a drift of {drift:g} (1 sigma), as documented; after a few correlation times the plug-in's code has",
     )
     reason += f" {drift / math.sqrt(rate):.3g} at {rate:g} Hz" if rate > 0.0 else " less, depending on its rate"
     context.add_note("warning", f"<plugin><{tag}>: {child.text}", reason, child.where)
@@ -159,11 +177,6 @@ def _convert_imu(context: Context, plugin: Element) -> list[Element]:
     if deprecated > 0.0:
         for channel in (*ACCELEROMETER, *GYROSCOPE):
             channels.setdefault(channel, {})["stddev"] = deprecated
-    rpy = parse_values(context, plugin, "rpyOffset", 3, minimum=False) or [0.0, 0.0, 0.0]
-    for axis, offset in (("y", -rpy[0]), ("x", rpy[1])):
-        fields = channels.setdefault(f"linear_acceleration/{axis}", {})
-        if offset != 0.0 and fields.get("mean", 0.0) == 0.0:
-            fields["mean"] = offset * STANDARD_GRAVITY
     imu = make_type_element(plugin, "imu", channels)
     imu.children.append(make_world_reference(plugin))
     return [imu]
@@ -173,11 +186,29 @@ def _convert_magnetic(context: Context, plugin: Element) -> list[Element]:
     return [make_type_element(plugin, "magnetometer", parse_error_model(context, plugin, ("x", "y", "z")))]
 
 
-def _parse_magnetic_field(context: Context, plugin: Element) -> Place:
+def _find_reference(context: Context, plugin: Element, origin: Origin | None) -> tuple[float, float, float, float]:
+    """Return the default reference of a plug-in: latitude, longitude (degrees), altitude (m) and heading (degrees)."""
+    if not parse_child_flag(context, plugin, WORLD_TAG, default=False):
+        latitude, longitude, altitude, heading = GPS_REFERENCE.values()
+        return latitude, longitude, altitude, heading
+    if origin is None:
+        return GAZEBO_REFERENCE
+    latitude, longitude, heading = map(math.degrees, (origin.latitude, origin.longitude, origin.heading))
+    return latitude, longitude, origin.elevation, 90.0 - heading
+
+
+def _parse_magnetic_field(context: Context, plugin: Element, origin: Origin | None) -> Place:
     """Return the field of the plug-in, with the magnitude (T) of SDF's default field."""
+    default_heading = _find_reference(context, plugin, origin)[3]
+    if origin is not None:
+        default_heading = 90.0 - math.degrees(origin.heading)
     declination, inclination, heading = (
         math.radians(parse_child_number(context, plugin, tag, default))
-        for tag, default in (("declination", 0.0), ("inclination", DEFAULT_INCLINATION), ("referenceHeading", 90.0))
+        for tag, default in (
+            ("declination", 0.0),
+            ("inclination", DEFAULT_INCLINATION),
+            ("referenceHeading", default_heading),
+        )
     )
     # The world's x axis points to the heading, y to its left: at heading 90 degrees, east and north.
     east_x = math.hypot(*DEFAULT_MAGNETIC_FIELD) * math.cos(inclination)
@@ -247,9 +278,10 @@ def _convert_gps(context: Context, plugin: Element) -> list[Element]:
     return [make_type_element(plugin, "navsat", channels)]
 
 
-def _parse_origin(context: Context, plugin: Element) -> Place:
+def _parse_origin(context: Context, plugin: Element, origin: Origin | None) -> Place:
+    defaults = _find_reference(context, plugin, origin)
     latitude, longitude, altitude, heading = (
-        parse_child_number(context, plugin, tag, default) for tag, default in GPS_REFERENCE.items()
+        parse_child_number(context, plugin, tag, default) for tag, default in zip(GPS_REFERENCE, defaults, strict=True)
     )
     return Place(
         make_origin(latitude, longitude, altitude, 90.0 - heading), is_given=plugin.find(*GPS_REFERENCE) is not None
@@ -280,15 +312,22 @@ _UNUSED = {
     "timeout": "the sensor does not stop",
     "serviceName": _NO_SERVICE,
     "randomEngineSeed": "the seed is that of the run",
-    "xyzOffset": "the plug-in ignores it",
 }
+_NO_OFFSET = dict.fromkeys(("xyzOffset", "rpyOffset"), "the plug-in ignores it")
+_NO_SCALE = "a receiver has no scale error"
+
+_POSITION_TAGS, _VELOCITY_TAGS = list_model_tags(), list_model_tags("velocity")
 
 MODEL_PLUGINS = {
     "libhector_gazebo_ros_imu.so": ModelPlugin(
         make_plugin_schema(
             IMU_TAGS,
-            " ".join((*list_model_tags("accel"), *list_model_tags("rate"), "gaussianNoise rpyOffset")),
-            unsupported={**_UNUSED, **dict.fromkeys(list_model_tags("heading"), _NO_HEADING_NOISE)},
+            " ".join((*list_model_tags("accel"), *list_model_tags("rate"), "gaussianNoise")),
+            unsupported={
+                **_UNUSED,
+                **dict.fromkeys((*list_model_tags("heading"), *list_model_tags("yaw")), _NO_HEADING_NOISE),
+                "biasTopicName": "the error of a reading is in the recording",
+            },
         ),
         "imu",
         convert=_convert_imu,
@@ -297,13 +336,17 @@ MODEL_PLUGINS = {
     "libhector_gazebo_ros_magnetic.so": ModelPlugin(
         make_plugin_schema(
             MAGNETIC_TAGS,
-            " ".join((*list_model_tags(), "magnitude referenceHeading declination inclination")),
-            unsupported={**_UNUSED, "useMagneticFieldMsgs": "messages are always sensor_msgs/MagneticField"},
+            " ".join((*list_model_tags(), "magnitude referenceHeading declination inclination", WORLD_TAG)),
+            unsupported={
+                **_UNUSED,
+                **_NO_OFFSET,
+                "useMagneticFieldMsgs": "messages are always sensor_msgs/MagneticField",
+            },
         ),
         "magnetometer",
         convert=_convert_magnetic,
         tags=MAGNETIC_TAGS,
-        place=_parse_magnetic_field,
+        field=_parse_magnetic_field,
         finish=_scale_magnetometer,
     ),
     "libhector_gazebo_ros_baro.so": ModelPlugin(
@@ -312,6 +355,7 @@ MODEL_PLUGINS = {
             " ".join((*list_model_tags(), "elevation")),
             unsupported={
                 **_UNUSED,
+                **_NO_OFFSET,
                 "altimeterTopicName": "the message of that topic is not published",
                 "qnh": "the pressure of that message is not published",
             },
@@ -323,10 +367,12 @@ MODEL_PLUGINS = {
     "libhector_gazebo_ros_gps.so": ModelPlugin(
         make_plugin_schema(
             GPS_TAGS,
-            " ".join((*list_model_tags(), *list_model_tags("velocity"), *GPS_REFERENCE)),
+            " ".join((*_POSITION_TAGS[:-1], *_VELOCITY_TAGS[:-1], *GPS_REFERENCE, WORLD_TAG)),
             unsupported={
                 **_UNUSED,
-                "velocityTopicName": "the velocity is in the reading of the receiver",
+                **_NO_OFFSET,
+                **dict.fromkeys((_POSITION_TAGS[-1], _VELOCITY_TAGS[-1]), _NO_SCALE),
+                "velocityTopicName": "the velocity is on the topic of the position with _velocity",
                 **dict.fromkeys(("status", "service"), "the status is always a fix"),
             },
         ),
@@ -340,7 +386,8 @@ MODEL_PLUGINS = {
 SENSOR_PLUGINS = {
     "libhector_gazebo_ros_sonar.so": SensorPlugin(
         make_plugin_schema(
-            children=" ".join((*list_model_tags(), "robotNamespace topicName frameId updateRate")), unsupported=_UNUSED
+            children=" ".join((*list_model_tags(), "robotNamespace topicName frameId updateRate")),
+            unsupported={**_UNUSED, **_NO_OFFSET},
         ),
         frozenset((Range.type,)),
         _apply_sonar,

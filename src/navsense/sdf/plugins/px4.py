@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import math
 
+from navsense.core.geodesy import Origin
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_flag, parse_child_number
 from navsense.sdf.parse.sensor_context import SensorContext
@@ -124,7 +125,7 @@ def _apply_gps(context: Context, sensor: Element, plugin: Element) -> Element:
     return set_child(sensor, plugin.make_element("topic", topic)) if topic else sensor
 
 
-def _parse_home(context: Context, plugin: Element) -> Place:
+def _parse_home(context: Context, plugin: Element, _origin: Origin | None) -> Place:
     latitude, longitude, altitude = (parse_child_number(context, plugin, tag, default) for tag, default in HOME.items())
     return Place(make_origin(latitude, longitude, altitude, 0.0), is_given=plugin.find(*HOME) is not None)
 

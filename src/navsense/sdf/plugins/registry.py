@@ -59,7 +59,13 @@ def find_sensor_plugin(element: Element, sensor_type: str) -> SensorPlugin | Non
 
 
 def find_place_parser(element: Element) -> PlaceParser | None:
-    """Return the function that returns what a plug-in declares of the world; None for a plug-in that is not read."""
+    """Return the function that returns the origin that a plug-in declares; None for a plug-in that is not read."""
     file = normalize_file(element.get_attribute("filename") or "")
     entry = _MODEL_FILES.get(file) or _SENSOR_FILES.get(file)
     return None if entry is None else entry.place
+
+
+def find_field_parser(element: Element) -> PlaceParser | None:
+    """Return the function that returns the field that a plug-in declares; None for a plug-in that is not read."""
+    entry = find_model_plugin(element)
+    return None if entry is None else entry.field

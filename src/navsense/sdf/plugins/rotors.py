@@ -23,7 +23,8 @@ both are read.
 
 A uniform distribution with bounds a becomes a turn-on bias with the same standard deviation, a / sqrt(3). The plug-in
 adds the noise and the bias of the magnetometer along the world's axes, navsense along those of the sensor, as the
-description of the parameters says.
+description of the parameters says. The field has components to north, east and down: `heading_deg` of the world, or
+the reference of a GPS plug-in, gives the direction of north.
 
 The GPS plug-in takes the position from its sensor, with the sensor's noise; its deviations of the position only fill
 the covariance. They apply here to a sensor without a noise of its own.
@@ -35,6 +36,7 @@ from __future__ import annotations
 
 import math
 
+from navsense.core.geodesy import Origin
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.plugins.base import (
@@ -47,6 +49,7 @@ from navsense.sdf.plugins.base import (
     make_plugin_schema,
     make_type_element,
     parse_noise_tags,
+    rotate_to_world,
     set_child,
 )
 from navsense.sdf.ros_names import join_ros_topic
@@ -109,10 +112,11 @@ def _convert_magnetometer(context: Context, plugin: Element) -> list[Element]:
     return [make_type_element(plugin, "magnetometer", parse_noise_tags(context, plugin, MAGNETOMETER_NOISE))]
 
 
-def _parse_field(context: Context, plugin: Element) -> Place:
-    """Return the field of the plug-in in a world whose axes are east, north and up."""
+def _parse_field(context: Context, plugin: Element, origin: Origin | None) -> Place:
+    """Return the field of the plug-in along the axes of a world with an origin."""
     north, east, down = (parse_child_number(context, plugin, tag, value) for tag, value in FIELD_DEFAULTS.items())
-    return Place(magnetic_field=(east, north, -down), is_given=plugin.find(*FIELD_DEFAULTS) is not None)
+    field = rotate_to_world(origin, east, north, -down)
+    return Place(magnetic_field=field, is_given=plugin.find(*FIELD_DEFAULTS) is not None)
 
 
 def _convert_pressure(context: Context, plugin: Element) -> list[Element]:
@@ -168,7 +172,7 @@ MODEL_PLUGINS = {
         "magnetometer",
         convert=_convert_magnetometer,
         tags=MAGNETOMETER_TAGS,
-        place=_parse_field,
+        field=_parse_field,
     ),
     "librotors_gazebo_pressure_plugin.so": ModelPlugin(
         make_plugin_schema(PRESSURE_TAGS, "pressureVariance referenceAltitude"),

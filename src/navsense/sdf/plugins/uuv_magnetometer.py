@@ -27,6 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from navsense.core.geodesy import Origin
 from navsense.noise.specification import Noise
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_number
@@ -72,7 +73,7 @@ def parse(
         return PluginSensor(Magnetometer(level, level, vertical), suffix, pose)
 
 
-def parse_place(context: Context, element: Element) -> Place:
+def parse_field(context: Context, element: Element, _origin: Origin | None) -> Place:
     """Return the field of the plug-in."""
     heading, declination, inclination = (
         parse_child_number(context, element, tag, FIELD_DEFAULTS[tag]) for tag in tuple(FIELD_DEFAULTS)[1:]
@@ -95,5 +96,5 @@ SCHEMA = make_plugin_schema(
 )
 
 MODEL_PLUGINS = {
-    "libuuv_gazebo_ros_magnetometer_plugin.so": ModelPlugin(SCHEMA, Magnetometer.type, parse, place=parse_place)
+    "libuuv_gazebo_ros_magnetometer_plugin.so": ModelPlugin(SCHEMA, Magnetometer.type, parse, field=parse_field)
 }
