@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time as clock
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +18,7 @@ from navsense.core.errors import MotionError
 from navsense.core.pose import Pose, from_rpy
 from navsense.motion import CommandLimits, Drive, VelocityCommands, velocity_commands
 from navsense.motion.base import MotionBlock
+from navsense.motion.velocity_commands import DriveKind
 from navsense.simulation.session import prepare
 from navsense.world import Link, Model, MountedSensor, World
 
@@ -206,6 +208,19 @@ def test_invalid_commands_are_errors(time: list[float], velocity: list[list[floa
     with pytest.raises(MotionError) as error:
         velocity_commands(time, velocity, [STOP] * len(time))
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("turn_rate", [1e6, 1e12, 1e150])
+@pytest.mark.parametrize("kind", ["differential", "free"])
+def test_a_ramp_of_too_many_steps_is_an_error_at_once(turn_rate: float, kind: DriveKind) -> None:
+    """Two rows with a ramp of 1e4 s and at least 1e10 steps: the error does not wait for the steps to be counted."""
+    limits = CommandLimits(max_angular_acceleration=turn_rate / 1e4)
+    commands = np.array([[0.0] * 5 + [turn_rate]] * 2)
+    VelocityCommands(np.array([0.0, 1.0]), np.zeros((2, 6)), None, limits, Drive("d", kind))  # compiles the kernels
+    start = clock.process_time()
+    with pytest.raises(MotionError, match=r"number of steps of the ramps: .* or more; must be <= 20000000; raise"):
+        VelocityCommands(np.array([0.0, 1e4]), commands, None, limits, Drive("d", kind))
+    assert clock.process_time() - start < 1.0
 
 
 @pytest.mark.parametrize("field", ["max_acceleration", "max_deceleration", "max_angular_acceleration"])

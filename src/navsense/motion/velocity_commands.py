@@ -278,8 +278,8 @@ def _plan_ramp(change: FloatArray, limits: FloatArray, planar: bool, times: Floa
 
 
 @kernel
-def _count_steps(twist: FloatArray, slope: FloatArray, length: float) -> int:
-    """Return the number of steps into which a ramp of a length (s) is split."""
+def _count_steps(twist: FloatArray, slope: FloatArray, length: float) -> float:
+    """Return the number of steps into which a ramp of a length (s) is split. It may be beyond each integer."""
     spin, growth = 0.0, 0.0
     for axis in range(3, 6):
         end = twist[axis] + length * slope[axis]
@@ -287,14 +287,14 @@ def _count_steps(twist: FloatArray, slope: FloatArray, length: float) -> int:
         growth += slope[axis] * slope[axis]
     if growth == 0.0:
         if _is_constant(slope):
-            return 1
-        return 1 + int(math.sqrt(spin) * length / STEP_ANGLE)
+            return 1.0
+        return 1.0 + math.floor(math.sqrt(spin) * length / STEP_ANGLE)
     spin, growth = math.sqrt(spin), math.sqrt(growth)
-    step = STEP_ANGLE / spin
+    rate = spin / STEP_ANGLE
     x, y, z = cross(twist[3], twist[4], twist[5], slope[3], slope[4], slope[5])
     if x != 0.0 or y != 0.0 or z != 0.0:
-        step = min(step, (240.0 * STEP_ERROR / (spin * growth * (spin * spin + growth))) ** 0.2)
-    return 1 + int(length / step)
+        rate = max(rate, (spin * growth * (spin * spin + growth) / (240.0 * STEP_ERROR)) ** 0.2)
+    return 1.0 + math.floor(length * rate)
 
 
 @kernel
@@ -303,13 +303,15 @@ def _build_segments(
     commands: FloatArray,
     limits: FloatArray,
     planar: bool,
+    most: int,
     knots: FloatArray,
     twists: FloatArray,
     slopes: FloatArray,
-) -> int:
+) -> float:
     """Write the segments on which the twist is linear in time, and return their number.
 
-    The last segment starts at the end. Only the first `knots.shape[0]` segments are written.
+    The last segment starts at the end. Only the first `knots.shape[0]` segments are written. The count ends at the
+    first ramp with which it is above `most`: the time is then short for each log.
     """
     count = 0
     # A limited drive starts from rest.
@@ -340,7 +342,11 @@ def _build_segments(
                         slope[column] += rates[ramp, column]
                         done -= rates[ramp, column] * (time[row] + times[ramp] - start)
                 twist[column] = done
-            steps = 1 if is_last else _count_steps(twist, slope, stop - start)
+            needed = 1.0 if is_last else _count_steps(twist, slope, stop - start)
+            # The opposite of <= is true for NaN too.
+            if not needed <= most - count:
+                return count + needed
+            steps = int(needed)
             for step in range(steps):
                 share = (stop - start) * (step / steps)
                 if count < knots.shape[0]:
@@ -355,7 +361,7 @@ def _build_segments(
         if end >= time[row] + second:
             for column in range(6):
                 twist[column] = commands[row, column]
-    return count
+    return float(count)
 
 
 @kernel
@@ -449,14 +455,14 @@ class VelocityCommands:
         mask = np.array([float(column in used) for column in COMMAND_COLUMNS[1:]])
         commands = limits.clip(self.commands * mask)
         arguments = (self.time, copy_read_only(commands), limits.row, drive is not None and drive.kind != "free")
-        count = _build_segments(*arguments, np.empty(0), np.empty((0, 6)), np.empty((0, 6)))
-        if count > MAX_SEGMENTS:
+        needed = _build_segments(*arguments, MAX_SEGMENTS, np.empty(0), np.empty((0, 6)), np.empty((0, 6)))
+        if not needed <= MAX_SEGMENTS:
             remedy = "raise the limits of acceleration, or use commands with less rotation"
-            raise MotionError(
-                "number of steps of the ramps", count, allowed=f"must be <= {MAX_SEGMENTS}", remedy=remedy
-            )
+            what, allowed = "number of steps of the ramps", f"must be <= {MAX_SEGMENTS}"
+            raise MotionError(what, f"{needed:.3g} or more", allowed=allowed, remedy=remedy)
+        count = int(needed)
         knots, twists, slopes, poses = np.empty(count), *np.empty((2, count, 6)), np.empty((count, 7))
-        _build_segments(*arguments, knots, twists, slopes)
+        _build_segments(*arguments, MAX_SEGMENTS, knots, twists, slopes)
         poses[0] = pose_row(self.start or Pose())
         _integrate(knots, twists, slopes, poses)
         for name, array in (("_knots", knots), ("_twists", twists), ("_slopes", slopes), ("_poses", poses)):
