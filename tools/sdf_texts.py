@@ -973,7 +973,7 @@ TEXTS: dict[str, str] = {
         steering_limit | number | 0.5 | rad
         min_velocity | number | none | m/s and rad/s; also `min_linear_velocity`, `min_angular_velocity`
         max_velocity | number | none | the same with `max`
-        min_acceleration | number | -`max_acceleration` | m/s^2 and rad/s^2; also `linear`, `angular`
+        min_acceleration | number | none | m/s^2 and rad/s^2; also `linear`, `angular`
         max_acceleration | number | none | the same with `max`
         max_wheel_acceleration | number | 0: none | m/s^2, of the rim of each wheel
         wheelAcceleration | number | 0: none | the same

@@ -119,6 +119,9 @@ def _read_limits(context: Context, plugin: Element, *, is_gazebo: bool) -> Comma
             limits[f"max_{part}acceleration"] = up
         if 0.0 < -down < math.inf:
             limits[f"max_{part}deceleration"] = -down
+        elif 0.0 < up < math.inf and is_gazebo:
+            # `SpeedLimiter` of gz-math limits the two directions apart: the rate down is free without its own limit.
+            limits[f"max_{part}deceleration"] = math.inf
     rim = _read_number(context, plugin, ("max_wheel_acceleration", "wheelAcceleration"), 0.0)
     track = _read_number(context, plugin, ("wheel_separation", "wheelSeparation"), 0.0)
     if rim > 0.0 and track > 0.0:
