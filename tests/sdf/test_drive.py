@@ -64,6 +64,11 @@ def read_drive(folder: Path, plugin: str) -> Drive:
         ("libgazebo_ros_diff_drive.so", "drive", "differential", "cmd_vel"),
         ("libgazebo_ros_skid_steer_drive.so", "drive", "differential", "cmd_vel"),
         ("libgazebo_ros_planar_move.so", "drive", "holonomic", "cmd_vel"),
+        ("/opt/ros/lib/libridgeback_ros_force_based_move.so", "drive", "holonomic", "cmd_vel"),
+        ("libdiffdrive_plugin_6w.so", "drive", "differential", "cmd_vel"),
+        ("libDiffDrivePlugin.so", "drive", "differential", "cmd_vel"),
+        ("libgz-sim8-diff-drive-system.so", "drive", "differential", IN_MODEL),
+        ("libdrives.so", "gz::sim::v8::systems::MecanumDrive", "holonomic", IN_MODEL),
     ],
 )  # fmt: skip
 def test_a_drive_plugin_gives_the_kind_and_topic(tmp_path: Path, file: str, name: str, kind: str, topic: str) -> None:
@@ -72,10 +77,19 @@ def test_a_drive_plugin_gives_the_kind_and_topic(tmp_path: Path, file: str, name
 
 
 @pytest.mark.parametrize(
-    "file", ["libgazebo_ros_control.so", "gz-sim-thruster-system", "libgazebo_ros_p3d.so", "libmotor.so"]
+    ("file", "name"),
+    [
+        ("libgazebo_ros_control.so", "p"),
+        ("gz-sim-thruster-system", "p"),
+        ("libgazebo_ros_p3d.so", "p"),
+        ("libmotor.so", "p"),
+        ("libfoo.so", "velocity_control"),
+        ("libfoo.so", "diff_drive"),
+        ("libgazebo_ros_diff_drive_odom_monitor.so", "p"),
+    ],
 )
-def test_other_plugins_are_no_drive(tmp_path: Path, file: str) -> None:
-    assert load_robot(tmp_path, f'<plugin filename="{file}" name="p"/>').models[0].drive is None
+def test_other_plugins_are_no_drive(tmp_path: Path, file: str, name: str) -> None:
+    assert load_robot(tmp_path, f'<plugin filename="{file}" name="{name}"/>').models[0].drive is None
 
 
 @pytest.mark.parametrize(
@@ -86,6 +100,12 @@ def test_other_plugins_are_no_drive(tmp_path: Path, file: str) -> None:
         ("<robotNamespace>/r1</robotNamespace><commandTopic>go</commandTopic>", "/r1/go"),
         ("<robotNamespace>r1/</robotNamespace>", "r1/cmd_vel"),
         ("<robotNamespace>r1</robotNamespace><commandTopic>/go</commandTopic>", "/go"),
+        ("<ros/><command_topic>go</command_topic>", "cmd_vel"),
+        ("<ros><namespace>/demo</namespace></ros>", "/demo/cmd_vel"),
+        ("<ros><namespace>/demo</namespace><remapping>cmd_vel:=cmd_demo</remapping></ros>", "/demo/cmd_demo"),
+        ("<ros><namespace>demo/</namespace><remapping>/demo/cmd_vel:=/go</remapping></ros>", "/go"),
+        ("<ros><remapping>odom:=o</remapping><argument>--ros-args --remap cmd_vel:=go</argument></ros>", "go"),
+        ("<robotNamespace>r1</robotNamespace><ros/>", "r1/cmd_vel"),
     ],
 )
 def test_topics_of_a_drive(tmp_path: Path, content: str, topic: str) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from navsense.core.pose import Pose
 from navsense.core.text import parse_decimal
@@ -17,23 +16,8 @@ from navsense.core.typing import Vector
 from navsense.motion.velocity_commands import NO_LIMITS, CommandLimits, Drive, DriveKind
 from navsense.sdf.context import Context
 from navsense.sdf.frames import FramePoses, Scope, find_frame
+from navsense.sdf.plugin_files import find_drive_kind
 from navsense.sdf.xml_reader import Element
-
-
-class DriveFamily(NamedTuple):
-    """A family of drive plug-ins: words in the file or the name, and the commands that it follows."""
-
-    words: re.Pattern[str]
-    kind: DriveKind
-
-
-FAMILIES = (
-    DriveFamily(
-        re.compile(r"diff[-_]?drive|skid[-_]?steer|ackermann|tracked[-_]?vehicle", re.IGNORECASE), "differential"
-    ),
-    DriveFamily(re.compile(r"planar[-_]?move|force[-_]?based[-_]?move|mecanum[-_]?drive", re.IGNORECASE), "holonomic"),
-    DriveFamily(re.compile(r"velocity[-_]?control", re.IGNORECASE), "free"),
-)
 
 IS_GAZEBO = re.compile(r"gz-sim|ignition-gazebo|gz::sim|ignition::gazebo", re.IGNORECASE)
 """Plug-ins whose default topic is in the namespace of the model."""
@@ -51,9 +35,9 @@ def parse_drive(context: Context, scope: Scope, poses: FramePoses) -> Drive | No
     """Return the first drive among the plug-ins of a top-level model; None if it has none."""
     for plugin in scope.element.find_all("plugin"):
         file, name = plugin.get_attribute("filename") or "", plugin.get_attribute("name") or ""
-        for family in FAMILIES:
-            if family.words.search(file) or family.words.search(name):
-                return _read_drive(context, scope, poses, plugin, family.kind)
+        kind = find_drive_kind(file, name)
+        if kind is not None:
+            return _read_drive(context, scope, poses, plugin, kind)
     return None
 
 
@@ -61,17 +45,35 @@ def _read_drive(context: Context, scope: Scope, poses: FramePoses, plugin: Eleme
     """Return the drive of a plug-in."""
     file, name = plugin.get_attribute("filename") or "", plugin.get_attribute("name") or ""
     is_gazebo = bool(IS_GAZEBO.search(f"{file} {name}"))
-    topic = _find_text(plugin, TOPIC_TAGS) or (f"/model/{scope.frame.name}/cmd_vel" if is_gazebo else "cmd_vel")
-    namespace = _find_text(plugin, NAMESPACE_TAGS)
-    if namespace and not topic.startswith("/"):
-        topic = f"{namespace.rstrip('/')}/{topic}"
+    default_topic = f"/model/{scope.frame.name}/cmd_vel" if is_gazebo else "cmd_vel"
     return Drive(
         name=f"plug-in {file or name}",
         kind=kind,
-        topic=topic,
+        topic=_find_topic(plugin, default_topic),
         pose=Pose(_find_center(scope, poses, plugin, kind)),
         limits=NO_LIMITS if kind == "free" else _read_limits(context, plugin, is_gazebo=is_gazebo),
     )
+
+
+def _find_topic(plugin: Element, default: str) -> str:
+    """Return the topic of the commands. Plug-ins of ROS 2 have `<ros>` and remap `cmd_vel`."""
+    ros = plugin.find("ros")
+    namespace = _find_text(plugin, NAMESPACE_TAGS)
+    topic = _find_text(plugin, TOPIC_TAGS) or default
+    if ros is None:
+        return _join(namespace, topic)
+    namespace = ros.get_text("namespace") or namespace
+    name = topic = _join(namespace, "cmd_vel")
+    for rule in ros.find_all("remapping", "argument"):
+        source, separator, target = rule.text.rpartition("--remap")[2].strip().partition(":=")
+        if separator and target.strip() and _join(namespace, source.strip()).strip("/") == name.strip("/"):
+            topic = _join(namespace, target.strip())
+    return topic
+
+
+def _join(namespace: str, topic: str) -> str:
+    """Return a topic in a namespace; an absolute topic is in none."""
+    return f"{namespace.rstrip('/')}/{topic}" if namespace.strip("/") and not topic.startswith("/") else topic
 
 
 def _find_text(plugin: Element, tags: tuple[str, ...]) -> str:
