@@ -337,6 +337,51 @@ def _steer(twist: FloatArray, slope: FloatArray, length: float, radius: float) -
 
 
 @kernel
+def _write_piece(
+    start: float,
+    stop: float,
+    twist: FloatArray,
+    slope: FloatArray,
+    radius: float,
+    most: int,
+    count: int,
+    knots: FloatArray,
+    twists: FloatArray,
+    slopes: FloatArray,
+) -> float:
+    """Write the segments of a piece after the first `count` ones, and return the number of all segments.
+
+    The piece at the end has the length 0 and one segment. A number above `most` ends the piece.
+    """
+    steered, steered_slope, cuts = np.empty(6), np.empty(6), np.empty(3)
+    cut_count = _split_turn(twist, slope, stop - start, radius, cuts)
+    begin = start
+    for part in range(cut_count + 1):
+        finish = start + cuts[part] if part < cut_count else stop
+        if not (finish > begin or stop == start):
+            continue
+        for column in range(6):
+            steered[column] = twist[column] + (begin - start) * slope[column]
+            steered_slope[column] = slope[column]
+        _steer(steered, steered_slope, finish - begin, radius)
+        needed = 1.0 if stop == start else _count_steps(steered, steered_slope, finish - begin)
+        # The opposite of <= is true for NaN too.
+        if not needed <= most - count:
+            return count + needed
+        steps = int(needed)
+        for step in range(steps):
+            share = (finish - begin) * (step / steps)
+            if count < knots.shape[0]:
+                knots[count] = begin + share
+                for column in range(6):
+                    twists[count, column] = steered[column] + share * steered_slope[column]
+                    slopes[count, column] = steered_slope[column]
+            count += 1
+        begin = finish
+    return float(count)
+
+
+@kernel
 def _build_segments(
     time: Times,
     commands: FloatArray,
@@ -355,7 +400,6 @@ def _build_segments(
     count = 0
     # A limited drive starts from rest.
     twist, change, slope, times, rates = np.zeros(6), np.empty(6), np.empty(6), np.empty(2), np.empty((2, 6))
-    steered, steered_slope, cuts, radius = np.empty(6), np.empty(6), np.empty(3), limits[5]
     for row in range(time.shape[0]):
         end = time[row + 1] if row + 1 < time.shape[0] else time[row]
         for column in range(6):
@@ -382,30 +426,10 @@ def _build_segments(
                         slope[column] += rates[ramp, column]
                         done -= rates[ramp, column] * (time[row] + times[ramp] - start)
                 twist[column] = done
-            cut_count = _split_turn(twist, slope, stop - start, radius, cuts)
-            begin = start
-            for part in range(cut_count + 1):
-                finish = start + cuts[part] if part < cut_count else stop
-                if not (finish > begin or is_last):
-                    continue
-                for column in range(6):
-                    steered[column] = twist[column] + (begin - start) * slope[column]
-                    steered_slope[column] = slope[column]
-                _steer(steered, steered_slope, finish - begin, radius)
-                needed = 1.0 if is_last else _count_steps(steered, steered_slope, finish - begin)
-                # The opposite of <= is true for NaN too.
-                if not needed <= most - count:
-                    return count + needed
-                steps = int(needed)
-                for step in range(steps):
-                    share = (finish - begin) * (step / steps)
-                    if count < knots.shape[0]:
-                        knots[count] = begin + share
-                        for column in range(6):
-                            twists[count, column] = steered[column] + share * steered_slope[column]
-                            slopes[count, column] = steered_slope[column]
-                    count += 1
-                begin = finish
+            needed = _write_piece(start, stop, twist, slope, limits[5], most, count, knots, twists, slopes)
+            if not needed <= most:
+                return needed
+            count = int(needed)
             for column in range(6):
                 twist[column] += (stop - start) * slope[column]
             start = stop

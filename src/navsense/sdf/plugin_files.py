@@ -6,7 +6,7 @@ A file name has three spellings: `libgazebo_ros_imu.so`, `gazebo_ros_imu`, and e
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from navsense.motion.velocity_commands import DriveKind
@@ -48,17 +48,14 @@ UNREAD_SENSORS: Mapping[str, str] = {
 }
 """File of the plug-in of a sensor -> reason why it is not read."""
 
-DRIVE_FILES: Mapping[re.Pattern[str], DriveKind] = {
-    re.compile(pattern): kind
-    for pattern, kind in (
-        (r"(\w+_)?(diff_?drive|skid_steer_drive|ackermann_drive)(_plugin(_6w|_multi_wheel)?)?", "differential"),
-        (r"(DiffDrive|SkidSteerDrive|(Simple|Wheel)?TrackedVehicle)Plugin", "differential"),
-        (r"(gz-sim|ignition-gazebo)\d*-(diff-drive|ackermann-steering|tracked-vehicle)-system", "differential"),
-        (r"(\w+_)?(planar_move|force_based_move)(_plugin)?", "holonomic"),
-        (r"(gz-sim|ignition-gazebo)\d*-mecanum-drive-system", "holonomic"),
-        (r"(gz-sim|ignition-gazebo)\d*-velocity-control-system", "free"),
-    )
-}
+DRIVE_FILES: Sequence[tuple[str, DriveKind]] = (
+    (r"(\w+_)?(diff_?drive|skid_steer_drive|ackermann_drive)(_plugin(_6w|_multi_wheel)?)?", "differential"),
+    (r"(DiffDrive|SkidSteerDrive|(Simple|Wheel)?TrackedVehicle)Plugin", "differential"),
+    (r"(gz-sim|ignition-gazebo)\d*-(diff-drive|ackermann-steering|tracked-vehicle)-system", "differential"),
+    (r"(\w+_)?(planar_move|force_based_move)(_plugin)?", "holonomic"),
+    (r"(gz-sim|ignition-gazebo)\d*-mecanum-drive-system", "holonomic"),
+    (r"(gz-sim|ignition-gazebo)\d*-velocity-control-system", "free"),
+)
 """Whole file name of a plug-in of Gazebo, Gazebo Classic, gazebo_ros_pkgs or a robot's package -> its kind of drive."""
 
 DRIVE_SYSTEMS: Mapping[str, DriveKind] = {
@@ -110,7 +107,7 @@ def find_drive_kind(file: str, name: str) -> DriveKind | None:
     if system is not None and system[3] in DRIVE_SYSTEMS:
         return DRIVE_SYSTEMS[system[3]]
     normalized = normalize_file(file)
-    return next((kind for pattern, kind in DRIVE_FILES.items() if pattern.fullmatch(normalized)), None)
+    return next((kind for pattern, kind in DRIVE_FILES if re.fullmatch(pattern, normalized)), None)
 
 
 def is_actuator(file: str, name: str) -> bool:

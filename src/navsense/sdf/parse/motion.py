@@ -92,9 +92,10 @@ def _read_motion(element: Element, log_context: LogContext, drive: Drive | None)
         allowed = "is allowed with velocity commands only"
         raise invalid_value(element, element.attributes[name], allowed, attribute=name)
     base = drive.limits if drive else NO_LIMITS
-    replaced = dict.fromkeys(LIMIT_ATTRIBUTES[name] for name in limits)
-    # Limits of the body replace those of the rims.
-    return replace(motion, limits=replace(base, track=0.0, **replaced, **limits))
+    for name, value in limits.items():
+        # Limits of the body replace those of the rims.
+        base = replace(base, **{name: value, LIMIT_ATTRIBUTES[name]: None, "track": 0.0})  # type: ignore[arg-type]
+    return replace(motion, limits=base)
 
 
 def _parse_waypoints(context: Context, element: Element) -> Motion | None:
