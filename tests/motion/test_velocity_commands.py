@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time as clock
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -158,7 +159,7 @@ def test_a_limited_drive_starts_from_rest_and_reaches_its_commands() -> None:
     np.testing.assert_allclose(block.position_w[:, 0], expected, rtol=0.0, atol=1e-12)
     np.testing.assert_allclose(block.velocity_w[:, 0], [0.0, 0.3, 0.6, 0.6, 0.3, 0.0, 0.0], rtol=0.0, atol=1e-12)
     np.testing.assert_allclose(block.acceleration_w[:, 0], [0.5, 0.5, 0.0, -1.0, -1.0, 0.0, 0.0], rtol=0.0, atol=1e-12)
-    assert motion.largest_jump == 0.0
+    assert motion.largest_jumps == motion.start_speeds == (0.0, 0.0)
 
 
 def test_wheels_with_limited_acceleration_turn_and_drive() -> None:
@@ -352,6 +353,27 @@ def test_an_averaged_accelerometer_sees_a_jump_and_a_sampled_one_does_not() -> N
     jump = 10  # sample 11, at 1.1 s
     expected[jump, 0] = 4.0
     np.testing.assert_allclose(readings[True], expected, atol=1e-12, rtol=0.0)
+
+
+def list_jumps(world: World, commands: VelocityCommands) -> list[str]:
+    """Return the warnings about jumps, up to what the accelerometer does not see."""
+    notes = prepare(world, 2.0, seed=0, motions={"robot": commands}).world.notes
+    return [note.reason.partition(",")[0] for note in notes if note.kind == "warning"]
+
+
+def test_jumps_of_the_turn_rate_and_at_the_start_give_a_warning() -> None:
+    ahead, turn = [0.5, 0.0, 0.0], [0.0, 0.0, 1.25]
+    spin = velocity_commands([0.0, 1.0, 2.0], [STOP] * 3, [STOP, turn, turn])
+    start = velocity_commands([0.0, 2.0], [ahead] * 2, [turn] * 2)
+    jump = "its velocity jumps by up to 1.25 rad/s"
+    assert list_jumps(make_world(None), spin) == [jump]
+    assert not list_jumps(make_world(None, averaged=True), spin)
+    for averaged in (False, True):
+        found = list_jumps(make_world(None, averaged=averaged), start)
+        assert found == ["it starts with 0.5 m/s and 1.25 rad/s"]
+    limits = CommandLimits(max_acceleration=1.0, max_angular_acceleration=1.0)
+    for commands in (spin, start):
+        assert not list_jumps(make_world(None), replace(commands, limits=limits))
 
 
 def test_a_circle_has_the_centripetal_acceleration() -> None:

@@ -593,13 +593,18 @@ class VelocityCommands:
         return replace(self, drive=drive, start=start, is_placed=True)
 
     @property
-    def largest_jump(self) -> float:
-        """The largest jump of the velocity (m/s) at a row; 0 if limits make a ramp of each."""
+    def start_speeds(self) -> tuple[float, float]:
+        """The velocity (m/s) and the angular velocity (rad/s) at t = 0; 0 if limits make a ramp of each."""
+        return float(np.linalg.norm(self._twists[0, :3])), float(np.linalg.norm(self._twists[0, 3:]))
+
+    @property
+    def largest_jumps(self) -> tuple[float, float]:
+        """The largest jumps of velocity (m/s) and angular velocity (rad/s) after t = 0; 0 on ramps."""
         before = self._twists[:-1] + np.diff(self._knots)[:, None] * self._slopes[:-1]
-        jumps = (self._twists[1:] - before)[:, :3]
-        largest = float(np.sqrt((jumps * jumps).sum(axis=1)).max())
+        jumps = self._twists[1:] - before
+        linear, angular = (float(np.linalg.norm(part, axis=1).max()) for part in (jumps[:, :3], jumps[:, 3:]))
         # The ends of a ramp differ by rounding errors.
-        return largest if largest > 1e-9 else 0.0
+        return linear if linear > 1e-9 else 0.0, angular if angular > 1e-9 else 0.0
 
     def find_warnings(self) -> Iterator[str]:
         """Yield a warning about commands that the drive does not follow."""
