@@ -83,7 +83,7 @@ HYDRODYNAMICS = make_schema("default_current lookup_current_x lookup_current_y l
 """What `current_gazebo` reads of a plug-in whose other elements have no effect."""
 
 DRIVE = make_schema(
-    "topic commandTopic robotNamespace left_joint right_joint left_steering_joint right_steering_joint "
+    "topic commandTopic robotNamespace ros left_joint right_joint left_steering_joint right_steering_joint "
     "wheel_separation wheelSeparation wheel_base steering_limit min_velocity max_velocity "
     "min_acceleration max_acceleration max_wheel_acceleration wheelAcceleration",
     attributes="filename name",

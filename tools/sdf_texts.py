@@ -964,10 +964,11 @@ TEXTS: dict[str, str] = {
     """,
     "drive": """
         @filename | text | required | selects the [commands](../how-to/velocity-commands.md#the-drive)
-        @name | text | | the same, if the file name does not
+        @name | text | | the same, of a system of Gazebo
         topic | text | `cmd_vel` | topic of the velocity commands; Gazebo: `/model/NAME/cmd_vel`
         commandTopic | text | | the same, in gazebo_ros_pkgs
         robotNamespace | text | | first part of a relative topic
+        ros | element | | ROS 2: `<namespace>`, and `<remapping>` of `cmd_vel`
         left_joint | text | | wheels; also `right_joint`, `leftFrontJoint`, `rear_left_joint` ...
         right_joint | text | | the model turns about the mean position of its wheels
         left_steering_joint | text | | the axle that steers is not that of the wheels
@@ -978,7 +979,7 @@ TEXTS: dict[str, str] = {
         steering_limit | number | 0.5 | rad
         min_velocity | number | none | m/s and rad/s; also `min_linear_velocity`, `min_angular_velocity`
         max_velocity | number | none | the same with `max`
-        min_acceleration | number | -`max_acceleration` | m/s^2 and rad/s^2; also `linear`, `angular`
+        min_acceleration | number | none | m/s^2 and rad/s^2; also `linear`, `angular`
         max_acceleration | number | none | the same with `max`
         max_wheel_acceleration | number | 0: none | m/s^2, of the rim of each wheel
         wheelAcceleration | number | 0: none | the same

@@ -421,11 +421,8 @@ def _make_stationary_warning(model: Model) -> Note:
     return Note("warning", f"model {model.name}", reason, model.where, model=model.name)
 
 
-def _list_motion_notes(model: Model, *, has_sampled_imu: bool) -> Iterator[Note]:
-    """Yield the warnings of the motion of a model, and what was not read.
-
-    has_sampled_imu: an IMU on the model samples the acceleration.
-    """
+def _list_motion_notes(model: Model, imus: Sequence[Imu]) -> Iterator[Note]:
+    """Yield the warnings of the motion of a model with IMUs, and what was not read."""
     motion = None if model.motion is None else get_base(model.motion)
     if isinstance(motion, HasNotes):
         name = f"model {model.name}"
@@ -433,12 +430,30 @@ def _list_motion_notes(model: Model, *, has_sampled_imu: bool) -> Iterator[Note]
             yield Note("warning", name, reason, model.where, model=model.name)
         for reason in motion.notes:
             yield Note("unsupported", f"motion of {name}", reason, model.where, model=model.name)
-    if isinstance(motion, VelocityCommands) and has_sampled_imu and motion.largest_jump > 0.0:
-        reason = (
-            f"its velocity jumps by up to {motion.largest_jump:.3g} m/s, which a sampled accelerometer does not see; "
-            "set max_acceleration in <navsense:motion>, or <navsense:averaged> in the IMU"
+    if isinstance(motion, VelocityCommands) and imus:
+        for reason in _find_jumps(motion, has_sampled_imu=not all(imu.averaged for imu in imus)):
+            yield Note("warning", f"model {model.name}", reason, model.where, model=model.name)
+
+
+def _find_jumps(motion: VelocityCommands, *, has_sampled_imu: bool) -> Iterator[str]:
+    """Yield warnings about changes of velocity that accelerometers do not see."""
+    limits = ("max_acceleration", "max_angular_acceleration")
+    for speeds, is_start in ((motion.start_speeds, True), (motion.largest_jumps, False)):
+        sizes = " and ".join(
+            f"{speed:.3g} {unit}" for speed, unit in zip(speeds, ("m/s", "rad/s"), strict=True) if speed
         )
-        yield Note("warning", f"model {model.name}", reason, model.where, model=model.name)
+        names = " and ".join(name for speed, name in zip(speeds, limits, strict=True) if speed)
+        remedy = f"set {names} in <navsense:motion>"
+        if sizes and is_start:
+            yield (
+                f"it starts with {sizes}, and no accelerometer sees a change before t = 0; {remedy}, or begin the log "
+                "with a row of zeros"
+            )
+        elif sizes and has_sampled_imu:
+            yield (
+                f"its velocity jumps by up to {sizes}, which a sampled accelerometer does not see; {remedy}, or "
+                "<navsense:averaged> in the IMU"
+            )
 
 
 def make_sensor_warning(world: World) -> Note | None:
@@ -520,9 +535,9 @@ class World:
         notes = [note for note in self.notes if not (note.sensor or note.model)]
         still = (model for model in self.models if _is_left_alone(model))
         notes += map(_make_stationary_warning, still)
-        sampled = {one.model for one in self.sensors if isinstance(one.spec, Imu) and not one.spec.averaged}
         for model in self.models:
-            notes += _list_motion_notes(model, has_sampled_imu=model.name in sampled)
+            imus = [one.spec for one in self.sensors if isinstance(one.spec, Imu) and one.model == model.name]
+            notes += _list_motion_notes(model, imus)
         notes += [note for sensor in self.sensors for note in self._list_warnings(sensor)]
         object.__setattr__(self, "notes", tuple(notes))
 

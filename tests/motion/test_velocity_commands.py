@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time as clock
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +19,7 @@ from navsense.core.errors import MotionError
 from navsense.core.pose import Pose, from_rpy
 from navsense.motion import CommandLimits, Drive, VelocityCommands, velocity_commands
 from navsense.motion.base import MotionBlock
+from navsense.motion.velocity_commands import DriveKind
 from navsense.simulation.session import prepare
 from navsense.world import Link, Model, MountedSensor, World
 
@@ -98,6 +101,7 @@ LIMITS = [
     (CommandLimits(max_acceleration=0.5, max_deceleration=2.0, max_angular_acceleration=1.0), Drive("d")),
     (CommandLimits(max_acceleration=1.0, track=0.4), Drive("d")),
     (CommandLimits(max_acceleration=1.0), Drive("d", "holonomic")),
+    (CommandLimits(max_acceleration=0.7, max_angular_acceleration=1.0, min_turning_radius=1.5), Drive("d")),
 ]
 
 
@@ -155,7 +159,7 @@ def test_a_limited_drive_starts_from_rest_and_reaches_its_commands() -> None:
     np.testing.assert_allclose(block.position_w[:, 0], expected, rtol=0.0, atol=1e-12)
     np.testing.assert_allclose(block.velocity_w[:, 0], [0.0, 0.3, 0.6, 0.6, 0.3, 0.0, 0.0], rtol=0.0, atol=1e-12)
     np.testing.assert_allclose(block.acceleration_w[:, 0], [0.5, 0.5, 0.0, -1.0, -1.0, 0.0, 0.0], rtol=0.0, atol=1e-12)
-    assert motion.largest_jump == 0.0
+    assert motion.largest_jumps == motion.start_speeds == (0.0, 0.0)
 
 
 def test_wheels_with_limited_acceleration_turn_and_drive() -> None:
@@ -173,8 +177,72 @@ def test_velocities_are_clipped() -> None:
     limits = CommandLimits(min_velocity=-0.2, max_velocity=0.5, min_angular_velocity=-1.0, max_angular_velocity=2.0)
     commands = np.array([[1.0, 0, 0, 0, 0, -3.0], [-1.0, 0, 0, 0, 0, 3.0]])
     np.testing.assert_array_equal(limits.clip(commands)[:, [0, 5]], [[0.5, -1.0], [-0.2, 2.0]])
-    steering = CommandLimits(min_turning_radius=2.0).clip(commands)
-    np.testing.assert_array_equal(steering[:, 5], [-0.5, 0.5])
+
+
+STEERING = [
+    CommandLimits(min_turning_radius=2.0),
+    CommandLimits(max_acceleration=0.5, min_turning_radius=2.0),
+    CommandLimits(max_angular_acceleration=0.5, min_turning_radius=2.0),
+    CommandLimits(max_acceleration=0.5, max_deceleration=3.0, max_angular_acceleration=0.8, min_turning_radius=0.7),
+    CommandLimits(max_acceleration=1.0, track=0.4, min_turning_radius=2.0),
+]
+
+
+@pytest.mark.parametrize("limits", STEERING)
+def test_the_turning_radius_holds_at_each_instant(limits: CommandLimits) -> None:
+    """|wz| <= |vx| / r at the knots, just before them, and between them. Commands turn on the spot and reverse."""
+    time, twists = make_random_commands(5, 40)
+    twists[::4, 0] = 0.0
+    motion = VelocityCommands(time, twists, None, limits, Drive("d"))
+    knots = motion._knots
+    inside = np.concatenate([knots[:-1] + share * np.diff(knots) for share in (0.0, 0.1, 0.5, 0.9, 1.0 - 1e-9)])
+    block = motion.at(np.concatenate((inside, [motion.end])))
+    speed = np.linalg.norm(block.velocity_w, axis=1)
+    turn = np.abs(block.angular_velocity_b[:, 2])
+    # Times up to 64 s are multiples of 7e-15 s, and radius * wz - vx changes by at most 10.5 m/s^2 (the track).
+    assert motion.end < 64.0
+    assert (turn * limits.min_turning_radius - speed).max() < 10.5 * 7.2e-15
+    assert (turn > 0.05).mean() > 0.2
+
+
+def test_a_vehicle_that_steers_starts_on_its_smallest_circle() -> None:
+    """From rest to 1 m/s at 0.5 m/s^2, with 0.4 rad/s and r = 2 m: wz = v / r up to 0.8 m/s, then 0.4 rad/s."""
+    limits = CommandLimits(max_acceleration=0.5, min_turning_radius=2.0)
+    commands = np.array([[1.0, 0, 0, 0, 0, 0.4]] * 2)
+    block = VelocityCommands(np.array([0.0, 4.0]), commands, None, limits, Drive("d")).at(
+        np.array([0.0, 0.8, 1.8, 3.0])
+    )
+    speed, turn = [0.0, 0.4, 0.9, 1.0], [0.0, 0.2, 0.4, 0.4]
+    heading = [0.0, 0.08, 0.32 + 0.4 * 0.2, 0.32 + 0.4 * 1.4]
+    np.testing.assert_allclose(np.linalg.norm(block.velocity_w, axis=1), speed, rtol=0.0, atol=1e-14)
+    np.testing.assert_allclose(block.angular_velocity_b[:, 2], turn, rtol=0.0, atol=1e-14)
+    np.testing.assert_allclose(block.angular_acceleration_b[:, 2], [0.25, 0.25, 0.0, 0.0], rtol=0.0, atol=1e-14)
+    yaw = 2.0 * np.arctan2(block.rotation_wb[:, 3], block.rotation_wb[:, 0])
+    np.testing.assert_allclose(yaw, heading, rtol=0.0, atol=1e-14)
+    # On the circle the position follows the heading: x = r sin(yaw), y = r (1 - cos(yaw)).
+    np.testing.assert_allclose(
+        block.position_w[1, :2], [2 * math.sin(0.08), 2 - 2 * math.cos(0.08)], rtol=0.0, atol=1e-14
+    )
+
+
+def test_the_turn_rate_follows_its_own_ramp_within_the_turning_radius() -> None:
+    """As in gz-sim's AckermannSteering in steps of 0.1 ms: ramps of vx and wz, then |wz| <= |vx| / r in each step."""
+    limits = CommandLimits(
+        max_acceleration=0.7, max_deceleration=1.5, max_angular_acceleration=1.1, min_turning_radius=1.3
+    )
+    time, twists = make_random_commands(6, 8)
+    motion = VelocityCommands(time, twists, None, limits, Drive("d"))
+    step, vx, wz = 1e-4, 0.0, 0.0
+    instants = np.arange(0.0, motion.end, step)
+    rows = np.searchsorted(time, instants + 0.5 * step, side="right") - 1
+    turn = np.empty(instants.size)
+    for k, row in enumerate(rows):
+        turn[k] = math.copysign(min(abs(wz), abs(vx) / 1.3), wz)
+        vx += min(max(twists[row, 0] - vx, -1.5 * step), 0.7 * step)
+        wz += min(max(twists[row, 5] - wz, -1.1 * step), 1.1 * step)
+    found = motion.at(instants[::100]).angular_velocity_b[:, 2]
+    # A step and a row that starts within it delay a ramp by up to 2 steps of 1.1 rad/s^2; 8 rows add up.
+    np.testing.assert_allclose(found, turn[::100], rtol=0.0, atol=8 * 2 * 1.5 * step)
 
 
 def test_order_and_blocks_change_no_bit() -> None:
@@ -206,6 +274,19 @@ def test_invalid_commands_are_errors(time: list[float], velocity: list[list[floa
     with pytest.raises(MotionError) as error:
         velocity_commands(time, velocity, [STOP] * len(time))
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("turn_rate", [1e6, 1e12, 1e150])
+@pytest.mark.parametrize("kind", ["differential", "free"])
+def test_a_ramp_of_too_many_steps_is_an_error_at_once(turn_rate: float, kind: DriveKind) -> None:
+    """Two rows with a ramp of 1e4 s and at least 1e10 steps: the error does not wait for the steps to be counted."""
+    limits = CommandLimits(max_angular_acceleration=turn_rate / 1e4)
+    commands = np.array([[0.0] * 5 + [turn_rate]] * 2)
+    VelocityCommands(np.array([0.0, 1.0]), np.zeros((2, 6)), None, limits, Drive("d", kind))  # compiles the kernels
+    start = clock.process_time()
+    with pytest.raises(MotionError, match=r"number of steps of the ramps: .* or more; must be <= 20000000; raise"):
+        VelocityCommands(np.array([0.0, 1e4]), commands, None, limits, Drive("d", kind))
+    assert clock.process_time() - start < 1.0
 
 
 @pytest.mark.parametrize("field", ["max_acceleration", "max_deceleration", "max_angular_acceleration"])
@@ -272,6 +353,27 @@ def test_an_averaged_accelerometer_sees_a_jump_and_a_sampled_one_does_not() -> N
     jump = 10  # sample 11, at 1.1 s
     expected[jump, 0] = 4.0
     np.testing.assert_allclose(readings[True], expected, atol=1e-12, rtol=0.0)
+
+
+def list_jumps(world: World, commands: VelocityCommands) -> list[str]:
+    """Return the warnings about jumps, up to what the accelerometer does not see."""
+    notes = prepare(world, 2.0, seed=0, motions={"robot": commands}).world.notes
+    return [note.reason.partition(",")[0] for note in notes if note.kind == "warning"]
+
+
+def test_jumps_of_the_turn_rate_and_at_the_start_give_a_warning() -> None:
+    ahead, turn = [0.5, 0.0, 0.0], [0.0, 0.0, 1.25]
+    spin = velocity_commands([0.0, 1.0, 2.0], [STOP] * 3, [STOP, turn, turn])
+    start = velocity_commands([0.0, 2.0], [ahead] * 2, [turn] * 2)
+    jump = "its velocity jumps by up to 1.25 rad/s"
+    assert list_jumps(make_world(None), spin) == [jump]
+    assert not list_jumps(make_world(None, averaged=True), spin)
+    for averaged in (False, True):
+        found = list_jumps(make_world(None, averaged=averaged), start)
+        assert found == ["it starts with 0.5 m/s and 1.25 rad/s"]
+    limits = CommandLimits(max_acceleration=1.0, max_angular_acceleration=1.0)
+    for commands in (spin, start):
+        assert not list_jumps(make_world(None), replace(commands, limits=limits))
 
 
 def test_a_circle_has_the_centripetal_acceleration() -> None:

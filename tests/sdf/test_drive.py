@@ -64,6 +64,11 @@ def read_drive(folder: Path, plugin: str) -> Drive:
         ("libgazebo_ros_diff_drive.so", "drive", "differential", "cmd_vel"),
         ("libgazebo_ros_skid_steer_drive.so", "drive", "differential", "cmd_vel"),
         ("libgazebo_ros_planar_move.so", "drive", "holonomic", "cmd_vel"),
+        ("/opt/ros/lib/libridgeback_ros_force_based_move.so", "drive", "holonomic", "cmd_vel"),
+        ("libdiffdrive_plugin_6w.so", "drive", "differential", "cmd_vel"),
+        ("libDiffDrivePlugin.so", "drive", "differential", "cmd_vel"),
+        ("libgz-sim8-diff-drive-system.so", "drive", "differential", IN_MODEL),
+        ("libdrives.so", "gz::sim::v8::systems::MecanumDrive", "holonomic", IN_MODEL),
     ],
 )  # fmt: skip
 def test_a_drive_plugin_gives_the_kind_and_topic(tmp_path: Path, file: str, name: str, kind: str, topic: str) -> None:
@@ -72,10 +77,19 @@ def test_a_drive_plugin_gives_the_kind_and_topic(tmp_path: Path, file: str, name
 
 
 @pytest.mark.parametrize(
-    "file", ["libgazebo_ros_control.so", "gz-sim-thruster-system", "libgazebo_ros_p3d.so", "libmotor.so"]
+    ("file", "name"),
+    [
+        ("libgazebo_ros_control.so", "p"),
+        ("gz-sim-thruster-system", "p"),
+        ("libgazebo_ros_p3d.so", "p"),
+        ("libmotor.so", "p"),
+        ("libfoo.so", "velocity_control"),
+        ("libfoo.so", "diff_drive"),
+        ("libgazebo_ros_diff_drive_odom_monitor.so", "p"),
+    ],
 )
-def test_other_plugins_are_no_drive(tmp_path: Path, file: str) -> None:
-    assert load_robot(tmp_path, f'<plugin filename="{file}" name="p"/>').models[0].drive is None
+def test_other_plugins_are_no_drive(tmp_path: Path, file: str, name: str) -> None:
+    assert load_robot(tmp_path, f'<plugin filename="{file}" name="{name}"/>').models[0].drive is None
 
 
 @pytest.mark.parametrize(
@@ -89,6 +103,7 @@ def test_other_plugins_are_no_drive(tmp_path: Path, file: str) -> None:
         ("<ros><namespace>/demo</namespace><remapping>cmd_vel:=cmd_demo</remapping></ros>", "/demo/cmd_demo"),
         ("<ros><namespace>demo</namespace></ros><command_topic>go</command_topic>", "/demo/go"),
         ("<ros><remapping>cmd_vel:=/go</remapping></ros>", "/go"),
+        ("<ros><namespace>/demo</namespace></ros>", "/demo/cmd_vel"),
     ],
 )
 def test_topics_of_a_drive(tmp_path: Path, content: str, topic: str) -> None:
@@ -141,10 +156,13 @@ def test_limits_of_gazebo_and_of_gazebo_ros(tmp_path: Path) -> None:
         "<min_linear_acceleration>-4</min_linear_acceleration><max_linear_acceleration>1</max_linear_acceleration>"
     )
     drive = read_drive(tmp_path, f'<plugin filename="gz-sim-diff-drive-system" name="p">{limits}</plugin>')
-    assert drive.limits == CommandLimits(-1.0, 0.5, -1.0, 2.0, 1.0, 4.0, 3.0)
+    assert drive.limits == CommandLimits(-1.0, 0.5, -1.0, 2.0, 1.0, 4.0, 3.0, math.inf)
     wheels = "<wheelSeparation>0.4</wheelSeparation><wheelAcceleration>1.5</wheelAcceleration>"
     drive = read_drive(tmp_path, f'<plugin filename="libgazebo_ros_diff_drive.so" name="p">{wheels}</plugin>')
     assert drive.limits == CommandLimits(max_acceleration=1.5, track=0.4)
+    up = "<max_linear_acceleration>0.5</max_linear_acceleration>"
+    drive = read_drive(tmp_path, f'<plugin filename="gz-sim-diff-drive-system" name="p">{up}</plugin>')
+    assert drive.limits == CommandLimits(max_acceleration=0.5, max_deceleration=math.inf)
     none = "<max_linear_acceleration>fast</max_linear_acceleration><wheelAcceleration>0</wheelAcceleration>"
     world = load_robot(tmp_path, f'<plugin filename="gz-sim-diff-drive-system" name="p">{none}</plugin>')
     assert world.models[0].drive is not None
@@ -272,6 +290,51 @@ def test_limits_of_the_world_file_replace_those_of_the_drive(tmp_path: Path) -> 
     assert isinstance(commands, VelocityCommands)
     assert commands.limits == CommandLimits(max_acceleration=0.5, max_angular_acceleration=4.0)
     assert not any("jumps" in note.reason for note in world.notes)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "limits"),
+    [
+        ('max_acceleration="0.5"', {"max_acceleration": 0.5, "max_deceleration": None}),
+        ('max_angular_acceleration="1"', {"max_angular_acceleration": 1.0, "max_angular_deceleration": None}),
+    ],
+)
+def test_an_attribute_replaces_both_directions_of_its_limit_alone(
+    tmp_path: Path, attributes: str, limits: dict[str, float | None]
+) -> None:
+    write_square(tmp_path / "square.csv")
+    signs = (("min", "-2", "-0.25"), ("max", "3", "0.75"))
+    tags = "".join(
+        f"<{end}_linear_acceleration>{linear}</{end}_linear_acceleration>"
+        f"<{end}_angular_acceleration>{angular}</{end}_angular_acceleration>"
+        for end, linear, angular in signs
+    )
+    plugin = f'<plugin filename="gz-sim-diff-drive-system" name="p">{tags}</plugin>'
+    world = load_robot(tmp_path, plugin, f'<navsense:motion file="square.csv" {attributes}/>')
+    assert world.models[0].motion is not None
+    commands = get_base(world.models[0].motion)
+    assert isinstance(commands, VelocityCommands)
+    given: dict[str, float | None] = {
+        "max_acceleration": 3.0,
+        "max_deceleration": 2.0,
+        "max_angular_acceleration": 0.75,
+        "max_angular_deceleration": 0.25,
+    }
+    assert commands.limits == CommandLimits(**{**given, **limits})  # type: ignore[arg-type]
+
+
+def test_gazebo_limits_the_directions_of_a_velocity_apart(tmp_path: Path) -> None:
+    """`max_linear_acceleration` alone, as gz-math's `SpeedLimiter`: 1 s up to 0.5 m/s, down at once, 1 s up to 0."""
+    rows = HEADER + "0,0.5,0,0,0,0,0\n2,-0.5,0,0,0,0,0\n3,0,0,0,0,0,0\n5,0,0,0,0,0,0\n"
+    (tmp_path / "commands.csv").write_text(rows)
+    plugin = (
+        '<plugin filename="gz-sim-diff-drive-system" name="p">'
+        "<max_linear_acceleration>0.5</max_linear_acceleration></plugin>"
+    )
+    world = load_robot(tmp_path, plugin, '<navsense:motion file="commands.csv"/>')
+    assert world.models[0].motion is not None
+    block = world.models[0].motion.at(np.array([0.5, 1.5, 2.0, 2.5, 3.5, 4.5]))
+    np.testing.assert_allclose(block.velocity_w[:, 0], [0.25, 0.5, -0.5, -0.5, -0.25, 0.0], rtol=0.0, atol=1e-14)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,10 @@ with phi = omega t:
 
 Velocities jump at a row. The new values hold from the time of the row on. A jump has no acceleration: a sensor that
 samples the acceleration does not see it, a mean over an interval sees the change of velocity. With limits, v and omega
-follow ramps of constant rate. R is then the exponential of the Magnus series to order t^3, and p an integral by
-Gauss's rule; both are exact to rounding errors over the short steps into which a ramp is split.
+follow ramps of constant rate. A vehicle that steers follows the ramp of wz within |wz| <= |vx| / r at each instant, as
+in gz-sim's AckermannSteering: where the limit applies, wz is vx / r or -vx / r. On a ramp, R is the exponential of the
+Magnus series to order t^3, and p an integral by Gauss's rule; a ramp is split into short steps (`STEP_ANGLE`,
+`STEP_GROWTH`, `STEP_ERROR`).
 
 Source: Lynch and Park 2017, Modern Robotics, proposition 3.25; Blanes et al. 2009, Physics Reports 470, section 2.
 """
@@ -41,7 +43,11 @@ COMMAND_COLUMNS = ("time", "vx", "vy", "vz", "wx", "wy", "wz")
 """Columns of a log of velocity commands: s, m/s, rad/s, in the body frame."""
 
 STEP_ANGLE = 0.5
-"""Largest rotation (rad) in one step of a ramp: the error of Gauss's rule is below 1e-15 of the path."""
+STEP_GROWTH = 0.1
+"""Largest |omega| t and |omega'| t^2 (rad) in one step of a ramp: the error of Gauss's rule is below 1e-12 of the path.
+
+The rule of 5 points has the error |f^(10)| t^11 (5!)^4 / (11 (10!)^3), with f the integrand.
+"""
 
 STEP_ERROR = 1e-14
 """Largest error (rad) of the attitude in one step of a ramp."""
@@ -67,7 +73,7 @@ class CommandLimits:
     max_angular_deceleration: rad/s^2, where wz falls. None: as max_angular_acceleration.
     track: m, the distance of the wheels. If it is above 0, max_acceleration is that of the rim of each of two wheels,
         and the limits of angular acceleration do not apply.
-    min_turning_radius: m, of a vehicle that steers: |wz| is at most |vx| / min_turning_radius.
+    min_turning_radius: m, of a vehicle that steers: |wz| is at most |vx| / min_turning_radius, also on a ramp.
 
     Infinity is no limit. Raises `MotionError` for a limit of acceleration that is not above 0.
 
@@ -111,7 +117,7 @@ class CommandLimits:
 
     @property
     def row(self) -> FloatArray:
-        """The limits of acceleration for `_build_segments` (5,): vx up, vx down, wz up, wz down, track."""
+        """The limits for `_build_segments` (6,): rates of vx up, vx down, wz up, wz down; track, turning radius."""
         down, turn_down = self.max_deceleration, self.max_angular_deceleration
         return np.array((
             self.max_acceleration,
@@ -119,16 +125,14 @@ class CommandLimits:
             self.max_angular_acceleration,
             self.max_angular_acceleration if turn_down is None else turn_down,
             self.track,
+            self.min_turning_radius,
         ))  # fmt: skip
 
     def clip(self, commands: FloatArray) -> FloatArray:
-        """Return commands (n, 6) with vx and wz within the limits of velocity and of the turning radius."""
+        """Return commands (n, 6) with vx and wz within the limits of velocity."""
         clipped = commands.copy()
         np.clip(commands[:, 0], self.min_velocity, self.max_velocity, out=clipped[:, 0])
         np.clip(commands[:, 5], self.min_angular_velocity, self.max_angular_velocity, out=clipped[:, 5])
-        if self.min_turning_radius > 0.0:
-            fastest = np.abs(clipped[:, 0]) / self.min_turning_radius
-            np.clip(clipped[:, 5], -fastest, fastest, out=clipped[:, 5])
         return clipped
 
 
@@ -278,8 +282,8 @@ def _plan_ramp(change: FloatArray, limits: FloatArray, planar: bool, times: Floa
 
 
 @kernel
-def _count_steps(twist: FloatArray, slope: FloatArray, length: float) -> int:
-    """Return the number of steps into which a ramp of a length (s) is split."""
+def _count_steps(twist: FloatArray, slope: FloatArray, length: float) -> float:
+    """Return the number of steps into which a ramp of a length (s) is split. It may be beyond each integer."""
     spin, growth = 0.0, 0.0
     for axis in range(3, 6):
         end = twist[axis] + length * slope[axis]
@@ -287,14 +291,94 @@ def _count_steps(twist: FloatArray, slope: FloatArray, length: float) -> int:
         growth += slope[axis] * slope[axis]
     if growth == 0.0:
         if _is_constant(slope):
-            return 1
-        return 1 + int(math.sqrt(spin) * length / STEP_ANGLE)
+            return 1.0
+        return 1.0 + math.floor(math.sqrt(spin) * length / STEP_ANGLE)
     spin, growth = math.sqrt(spin), math.sqrt(growth)
-    step = STEP_ANGLE / spin
+    rate = max(spin / STEP_ANGLE, math.sqrt(growth / STEP_GROWTH))
     x, y, z = cross(twist[3], twist[4], twist[5], slope[3], slope[4], slope[5])
     if x != 0.0 or y != 0.0 or z != 0.0:
-        step = min(step, (240.0 * STEP_ERROR / (spin * growth * (spin * spin + growth))) ** 0.2)
-    return 1 + int(length / step)
+        rate = max(rate, (spin * growth * (spin * spin + growth) / (240.0 * STEP_ERROR)) ** 0.2)
+    return 1.0 + math.floor(length * rate)
+
+
+@kernel
+def _split_turn(twist: FloatArray, slope: FloatArray, length: float, radius: float, cuts: Times) -> int:
+    """Write the times (s) within a piece at which the limit of the turn rate begins or ends, and return their number.
+
+    They are the roots of vx, vx - radius wz and vx + radius wz, in increasing order.
+    """
+    count = 0
+    if radius == 0.0:
+        return count
+    for root in range(3):
+        side = (root - 1) * radius
+        rate = slope[0] + side * slope[5]
+        if rate == 0.0:
+            continue
+        cut = -(twist[0] + side * twist[5]) / rate
+        if not 0.0 < cut < length:
+            continue
+        place = count
+        while place > 0 and cuts[place - 1] > cut:
+            cuts[place] = cuts[place - 1]
+            place -= 1
+        cuts[place] = cut
+        count += 1
+    return count
+
+
+@kernel
+def _steer(twist: FloatArray, slope: FloatArray, length: float, radius: float) -> None:
+    """Limit the turn rate of a piece without a cut, in place: |wz| <= |vx| / radius."""
+    vx, wz = twist[0] + 0.5 * length * slope[0], twist[5] + 0.5 * length * slope[5]
+    if radius > 0.0 and abs(wz) * radius > abs(vx):
+        curvature = 1.0 / radius if (wz > 0.0) == (vx > 0.0) else -1.0 / radius
+        twist[5], slope[5] = curvature * twist[0], curvature * slope[0]
+
+
+@kernel
+def _write_piece(
+    start: float,
+    stop: float,
+    twist: FloatArray,
+    slope: FloatArray,
+    radius: float,
+    most: int,
+    count: int,
+    knots: FloatArray,
+    twists: FloatArray,
+    slopes: FloatArray,
+) -> float:
+    """Write the segments of a piece after the first `count` ones, and return the number of all segments.
+
+    The piece at the end has the length 0 and one segment. A number above `most` ends the piece.
+    """
+    steered, steered_slope, cuts = np.empty(6), np.empty(6), np.empty(3)
+    cut_count = _split_turn(twist, slope, stop - start, radius, cuts)
+    begin = start
+    for part in range(cut_count + 1):
+        finish = start + cuts[part] if part < cut_count else stop
+        if not (finish > begin or stop == start):
+            continue
+        for column in range(6):
+            steered[column] = twist[column] + (begin - start) * slope[column]
+            steered_slope[column] = slope[column]
+        _steer(steered, steered_slope, finish - begin, radius)
+        needed = 1.0 if stop == start else _count_steps(steered, steered_slope, finish - begin)
+        # The opposite of <= is true for NaN too.
+        if not needed <= most - count:
+            return count + needed
+        steps = int(needed)
+        for step in range(steps):
+            share = (finish - begin) * (step / steps)
+            if count < knots.shape[0]:
+                knots[count] = begin + share
+                for column in range(6):
+                    twists[count, column] = steered[column] + share * steered_slope[column]
+                    slopes[count, column] = steered_slope[column]
+            count += 1
+        begin = finish
+    return float(count)
 
 
 @kernel
@@ -303,13 +387,15 @@ def _build_segments(
     commands: FloatArray,
     limits: FloatArray,
     planar: bool,
+    most: int,
     knots: FloatArray,
     twists: FloatArray,
     slopes: FloatArray,
-) -> int:
+) -> float:
     """Write the segments on which the twist is linear in time, and return their number.
 
-    The last segment starts at the end. Only the first `knots.shape[0]` segments are written.
+    The last segment starts at the end. Only the first `knots.shape[0]` segments are written. The count ends at the
+    first ramp with which it is above `most`: the time is then short for each log.
     """
     count = 0
     # A limited drive starts from rest.
@@ -340,22 +426,17 @@ def _build_segments(
                         slope[column] += rates[ramp, column]
                         done -= rates[ramp, column] * (time[row] + times[ramp] - start)
                 twist[column] = done
-            steps = 1 if is_last else _count_steps(twist, slope, stop - start)
-            for step in range(steps):
-                share = (stop - start) * (step / steps)
-                if count < knots.shape[0]:
-                    knots[count] = start + share
-                    for column in range(6):
-                        twists[count, column] = twist[column] + share * slope[column]
-                        slopes[count, column] = slope[column]
-                count += 1
+            needed = _write_piece(start, stop, twist, slope, limits[5], most, count, knots, twists, slopes)
+            if not needed <= most:
+                return needed
+            count = int(needed)
             for column in range(6):
                 twist[column] += (stop - start) * slope[column]
             start = stop
         if end >= time[row] + second:
             for column in range(6):
                 twist[column] = commands[row, column]
-    return count
+    return float(count)
 
 
 @kernel
@@ -449,14 +530,14 @@ class VelocityCommands:
         mask = np.array([float(column in used) for column in COMMAND_COLUMNS[1:]])
         commands = limits.clip(self.commands * mask)
         arguments = (self.time, copy_read_only(commands), limits.row, drive is not None and drive.kind != "free")
-        count = _build_segments(*arguments, np.empty(0), np.empty((0, 6)), np.empty((0, 6)))
-        if count > MAX_SEGMENTS:
+        needed = _build_segments(*arguments, MAX_SEGMENTS, np.empty(0), np.empty((0, 6)), np.empty((0, 6)))
+        if not needed <= MAX_SEGMENTS:
             remedy = "raise the limits of acceleration, or use commands with less rotation"
-            raise MotionError(
-                "number of steps of the ramps", count, allowed=f"must be <= {MAX_SEGMENTS}", remedy=remedy
-            )
+            what, allowed = "number of steps of the ramps", f"must be <= {MAX_SEGMENTS}"
+            raise MotionError(what, f"{needed:.3g} or more", allowed=allowed, remedy=remedy)
+        count = int(needed)
         knots, twists, slopes, poses = np.empty(count), *np.empty((2, count, 6)), np.empty((count, 7))
-        _build_segments(*arguments, knots, twists, slopes)
+        _build_segments(*arguments, MAX_SEGMENTS, knots, twists, slopes)
         poses[0] = pose_row(self.start or Pose())
         _integrate(knots, twists, slopes, poses)
         for name, array in (("_knots", knots), ("_twists", twists), ("_slopes", slopes), ("_poses", poses)):
@@ -512,13 +593,18 @@ class VelocityCommands:
         return replace(self, drive=drive, start=start, is_placed=True)
 
     @property
-    def largest_jump(self) -> float:
-        """The largest jump of the velocity (m/s) at a row; 0 if limits make a ramp of each."""
+    def start_speeds(self) -> tuple[float, float]:
+        """The velocity (m/s) and the angular velocity (rad/s) at t = 0; 0 if limits make a ramp of each."""
+        return float(np.linalg.norm(self._twists[0, :3])), float(np.linalg.norm(self._twists[0, 3:]))
+
+    @property
+    def largest_jumps(self) -> tuple[float, float]:
+        """The largest jumps of velocity (m/s) and angular velocity (rad/s) after t = 0; 0 on ramps."""
         before = self._twists[:-1] + np.diff(self._knots)[:, None] * self._slopes[:-1]
-        jumps = (self._twists[1:] - before)[:, :3]
-        largest = float(np.sqrt((jumps * jumps).sum(axis=1)).max())
+        jumps = self._twists[1:] - before
+        linear, angular = (float(np.linalg.norm(part, axis=1).max()) for part in (jumps[:, :3], jumps[:, 3:]))
         # The ends of a ramp differ by rounding errors.
-        return largest if largest > 1e-9 else 0.0
+        return linear if linear > 1e-9 else 0.0, angular if angular > 1e-9 else 0.0
 
     def find_warnings(self) -> Iterator[str]:
         """Yield a warning about commands that the drive does not follow."""

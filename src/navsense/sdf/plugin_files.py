@@ -1,4 +1,4 @@
-"""File names of plug-ins: their spellings, and the plug-ins of sensors that are not read.
+"""File names of plug-ins: their spellings, drives and actuators, and the plug-ins of sensors that are not read.
 
 A file name has three spellings: `libgazebo_ros_imu.so`, `gazebo_ros_imu`, and either of them after a folder.
 """
@@ -6,8 +6,10 @@ A file name has three spellings: `libgazebo_ros_imu.so`, `gazebo_ros_imu`, and e
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
+
+from navsense.motion.velocity_commands import DriveKind
 
 Entry = TypeVar("Entry")
 
@@ -31,7 +33,7 @@ SENSOR_WORDS = frozenset(
 
 OTHER_WORDS = frozenset(
     """
-    control controller controllers drive gimbal gui interface joint manager motor origin synchronizer visual visualize
+    control controller controllers gimbal gui interface joint manager origin synchronizer visual visualize
     """.split()
 )
 """Words in the file name of a plug-in that is no sensor, also if it has a word of a sensor."""
@@ -49,6 +51,35 @@ UNREAD_SENSORS: Mapping[str, str] = {
     "rotors_gazebo_odometry_plugin": "odometry is not simulated; the true state is on /truth/MODEL",
 }
 """File of the plug-in of a sensor -> reason why it is not read."""
+
+DRIVE_FILES: Sequence[tuple[str, DriveKind]] = (
+    (r"(\w+_)?(diff_?drive|skid_steer_drive|ackermann_drive)(_plugin(_6w|_multi_wheel)?)?", "differential"),
+    (r"(DiffDrive|SkidSteerDrive|(Simple|Wheel)?TrackedVehicle)Plugin", "differential"),
+    (r"(gz-sim|ignition-gazebo)\d*-(diff-drive|ackermann-steering|tracked-vehicle)-system", "differential"),
+    (r"(\w+_)?(planar_move|force_based_move)(_plugin)?", "holonomic"),
+    (r"(gz-sim|ignition-gazebo)\d*-mecanum-drive-system", "holonomic"),
+    (r"(gz-sim|ignition-gazebo)\d*-velocity-control-system", "free"),
+)
+"""Whole file name of a plug-in of Gazebo, Gazebo Classic, gazebo_ros_pkgs or a robot's package -> its kind of drive."""
+
+DRIVE_SYSTEMS: Mapping[str, DriveKind] = {
+    "DiffDrive": "differential",
+    "AckermannSteering": "differential",
+    "TrackedVehicle": "differential",
+    "MecanumDrive": "holonomic",
+    "VelocityControl": "free",
+}
+"""Class in the name of a system of Gazebo -> its kind of drive."""
+
+_SYSTEM = re.compile(r"(gz::sim|ignition::gazebo)(::v\d+)?::systems::(\w+)")
+
+ACTUATOR_WORDS = re.compile(
+    r"drive(?!r)|thruster|thrust_|ackermann|mecanum|tracked|velocity[-_]?control|motor|multicopter"
+    r"|planar_move|force_based_move|joint.*control|ros2?_control|trajectory[-_]?follow|ardupilot|propeller|fin_plugin"
+    r"|apply[-_]?joint[-_]?force",
+    re.IGNORECASE,
+)
+"""Words in the file or the name of a plug-in that moves a model."""
 
 MISSING_SENSOR = "is not read: the sensor that it describes is missing"
 NO_EFFECT_ON_SENSOR = "is not read: its noise, topic and frame have no effect on the sensor"
@@ -69,6 +100,25 @@ def normalize_files(entries: Mapping[str, Entry]) -> dict[str, Entry]:
     return {normalize_file(name): entry for name, entry in entries.items()}
 
 
+def find_drive_kind(file: str, name: str) -> DriveKind | None:
+    """Return the kind of a drive plug-in with this file and name; None for another plug-in.
+
+    >>> from navsense.sdf.plugin_files import find_drive_kind
+    >>> find_drive_kind("libgazebo_ros_planar_move.so", "move"), find_drive_kind("libmove.so", "diff_drive")
+    ('holonomic', None)
+    """
+    system = _SYSTEM.fullmatch(name.strip())
+    if system is not None and system[3] in DRIVE_SYSTEMS:
+        return DRIVE_SYSTEMS[system[3]]
+    normalized = normalize_file(file)
+    return next((kind for pattern, kind in DRIVE_FILES if re.fullmatch(pattern, normalized)), None)
+
+
+def is_actuator(file: str, name: str) -> bool:
+    """Return True for a plug-in that moves a model, by a drive or by joints."""
+    return find_drive_kind(file, name) is not None or any(map(ACTUATOR_WORDS.search, (file, name)))
+
+
 def is_among(name: str, files: Iterable[str]) -> bool:
     """Return True if a file name, in any spelling, is one of `files`."""
     file = normalize_file(name)
@@ -83,6 +133,6 @@ def explain_unread_sensor(name: str, parent: str) -> str:
     if file.startswith(SYSTEM_PREFIXES):
         return ""
     words = {word.lower() for word in _WORD.findall(file)}
-    if words & SENSOR_WORDS and not words & OTHER_WORDS:
+    if words & SENSOR_WORDS and not words & OTHER_WORDS and not is_actuator(file, ""):
         return NO_EFFECT_ON_SENSOR if parent == "sensor" else MISSING_SENSOR
     return ""

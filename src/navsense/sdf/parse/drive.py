@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from navsense.core.names import find_similar_names
 from navsense.core.pose import Pose
@@ -18,6 +17,7 @@ from navsense.core.typing import Vector
 from navsense.motion.velocity_commands import NO_LIMITS, CommandLimits, Drive, DriveKind
 from navsense.sdf.context import Context
 from navsense.sdf.frames import FramePoses, Scope, find_frame
+from navsense.sdf.plugin_files import find_drive_kind
 from navsense.sdf.ros_names import (
     ROS2_TAG,
     add_ros2_namespace,
@@ -25,22 +25,6 @@ from navsense.sdf.ros_names import (
     resolve_ros2_topic,
 )
 from navsense.sdf.xml_reader import Element
-
-
-class DriveFamily(NamedTuple):
-    """A family of drive plug-ins: words in the file or the name, and the commands that it follows."""
-
-    words: re.Pattern[str]
-    kind: DriveKind
-
-
-FAMILIES = (
-    DriveFamily(
-        re.compile(r"diff[-_]?drive|skid[-_]?steer|ackermann|tracked[-_]?vehicle", re.IGNORECASE), "differential"
-    ),
-    DriveFamily(re.compile(r"planar[-_]?move|force[-_]?based[-_]?move|mecanum[-_]?drive", re.IGNORECASE), "holonomic"),
-    DriveFamily(re.compile(r"velocity[-_]?control", re.IGNORECASE), "free"),
-)
 
 IS_GAZEBO = re.compile(r"gz-sim|ignition-gazebo|gz::sim|ignition::gazebo", re.IGNORECASE)
 """Plug-ins whose default topic is in the namespace of the model."""
@@ -72,9 +56,9 @@ def parse_drive(context: Context, scope: Scope, poses: FramePoses) -> Drive | No
     """Return the first drive among the plug-ins of a top-level model; None if it has none."""
     for plugin in scope.element.find_all("plugin"):
         file, name = plugin.get_attribute("filename") or "", plugin.get_attribute("name") or ""
-        for family in FAMILIES:
-            if family.words.search(file) or family.words.search(name):
-                return _read_drive(context, scope, poses, plugin, family.kind)
+        kind = find_drive_kind(file, name)
+        if kind is not None:
+            return _read_drive(context, scope, poses, plugin, kind)
     return None
 
 
@@ -153,6 +137,9 @@ def _read_limits(context: Context, plugin: Element, *, is_gazebo: bool) -> Comma
             limits[f"max_{part}acceleration"] = up
         if 0.0 < -down < math.inf:
             limits[f"max_{part}deceleration"] = -down
+        elif 0.0 < up < math.inf and is_gazebo:
+            # `SpeedLimiter` of gz-math limits the two directions apart: the rate down is free without its own limit.
+            limits[f"max_{part}deceleration"] = math.inf
     rim = _read_number(context, plugin, ("max_wheel_acceleration", "wheelAcceleration"), 0.0)
     track = _read_number(context, plugin, ("wheel_separation", "wheelSeparation"), 0.0)
     if rim > 0.0 and track > 0.0:

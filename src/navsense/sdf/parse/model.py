@@ -4,14 +4,13 @@ navsense runs no actuator. A model with an actuator and without a motion is stat
 (`navsense.world`).
 
 A joint is actuated if a plug-in of the model names it, if its `<limit>` has an `<effort>` above 0, or if a
-`<transmission>` or `<ros2_control>` of URDF drives it. A drive plug-in has one of the words of
-`DRIVE_WORDS` in its file or name. The words cover Gazebo, Gazebo Classic, the UUV Simulator, VRX, RotorS, PX4 and
+`<transmission>` or `<ros2_control>` of URDF drives it. A plug-in that moves a model has one of the words of
+`ACTUATOR_WORDS` in its file or name. The words cover Gazebo, Gazebo Classic, the UUV Simulator, VRX, RotorS, PX4 and
 ArduPilot.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,17 +22,11 @@ from navsense.sdf.parse.children import parse_child_flag
 from navsense.sdf.parse.drive import parse_drive
 from navsense.sdf.parse.joints import parse_joints
 from navsense.sdf.parse.motion import check_nested_motion, parse_motion
+from navsense.sdf.plugin_files import is_actuator
 from navsense.sdf.schema import ACTUATOR_TAG, MERGED_MODEL_TAG, SKIPPED_INCLUDE_TAG
 from navsense.sdf.values import invalid_value, is_effort, parse_attribute_flag
 from navsense.sdf.xml_reader import Element
 from navsense.world import Link, Model, make_log_context
-
-DRIVE_WORDS = re.compile(
-    r"drive(?!r)|thruster|thrust_|ackermann|mecanum|tracked|velocity[-_]?control|motor|multicopter|planar_move"
-    r"|joint.*control|ros2?_control|trajectory[-_]?follow|ardupilot|propeller|fin_plugin|apply[-_]?joint[-_]?force",
-    re.IGNORECASE,
-)
-"""Words in the file or the name of a plug-in that moves a model."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +144,7 @@ def _find_actuators(model: Element) -> tuple[str, ...]:
             found[name] = None
         elif part.tag == "plugin":
             file = part.get_attribute("filename") or ""
-            if DRIVE_WORDS.search(file) or DRIVE_WORDS.search(name):
+            if is_actuator(file, name):
                 found[f"plug-in {file or name}"] = None
         elif part.get_attribute("type") != "fixed" and (name in driven or _has_effort(part)):
             found[f"joint {name}"] = None

@@ -62,8 +62,8 @@ def check_nested_motion(context: Context, scope: Scope) -> None:
         context.add_problem(invalid_value(element, scope.frame.name, allowed, remedy="move it to the top-level model"))
 
 
-LIMIT_ATTRIBUTES = ("max_acceleration", "max_angular_acceleration")
-"""Attributes for velocity commands: m/s^2, rad/s^2."""
+LIMIT_ATTRIBUTES = {"max_acceleration": "max_deceleration", "max_angular_acceleration": "max_angular_deceleration"}
+"""Attributes for velocity commands (m/s^2, rad/s^2), and the limit that each of them replaces too."""
 
 
 def _read_motion(element: Element, log_context: LogContext, drive: Drive | None) -> Motion:
@@ -91,8 +91,11 @@ def _read_motion(element: Element, log_context: LogContext, drive: Drive | None)
         name = next(iter(limits))
         allowed = "is allowed with velocity commands only"
         raise invalid_value(element, element.attributes[name], allowed, attribute=name)
-    base = replace(drive.limits if drive else NO_LIMITS, track=0.0, max_deceleration=None)
-    return replace(motion, limits=replace(base, **limits))
+    base = drive.limits if drive else NO_LIMITS
+    for name, value in limits.items():
+        # Limits of the body replace those of the rims.
+        base = replace(base, **{name: value, LIMIT_ATTRIBUTES[name]: None, "track": 0.0})  # type: ignore[arg-type]
+    return replace(motion, limits=base)
 
 
 def _parse_waypoints(context: Context, element: Element) -> Motion | None:
