@@ -438,7 +438,7 @@ def test_invalid_includes_are_reported(list_problems: ListProblems, tmp_path: Pa
         ("<sdf", "XML: unclosed token"),
         ('<!DOCTYPE a><sdf version="1.9"/>', "<!DOCTYPE>: a; must not declare a document type or"),
         ("<robt/>", "<robt>; the outermost element must be <sdf> or <robot>"),
-        ("<robot/>", "<robot name>: missing; must be given"),
+        ("<robot/>", "<robot>; must have a name and a link"),
         ("<sdf/>", "<sdf version>: missing; must be 1.4 to 1.12"),
         ('<sdf version="1.3"/>', "<sdf version>: 1.3; must be 1.4 to 1.12"),
         ('<sdf version="1.9"/>', "<sdf>: none; an included file must hold one <model>, <actor> or <light>"),

@@ -125,7 +125,7 @@ def test_commands_warn_about_a_world_without_a_sensor(
 ) -> None:
     """The warning counts the sensors that are not simulated and the models that are missing."""
     path = tmp_path / "dive.sdf"
-    camera, imu = '<sensor name="c" type="camera"/>', '<sensor name="i" type="imu"/>'
+    camera, imu = '<sensor name="c" type="contact"/>', '<sensor name="i" type="imu"/>'
     more = ["--duration", "1", "-o", str(tmp_path / "out.npz")] if command == "run" else []
     for text, reason in (
         (wrap_in_world(""), "the file declares none"),

@@ -161,7 +161,7 @@ def test_dave_and_ds_sim_macros_are_read(shared_data: Path, tmp_path: Path) -> N
 )
 def test_macro_file_without_robot_is_an_error(shared_data: Path, file: str) -> None:
     with pytest.raises(
-        SdfError, match=r"<robot>; has no name and no link: it defines only macros; name a file that"
+        SdfError, match=r"<robot>; must have a name and a link; if it defines only macros, name a file that"
     ) as caught:
         sdf.load(shared_data / file)
     assert caught.value.where is not None

@@ -41,8 +41,8 @@ def convert_urdf(context: Context, robot: Element) -> Element:
     """Return the `<sdf>` of a `<robot>`; adds problems to the context."""
     context.check(robot, schema.ROBOT)
     if robot.get_attribute("name") is None and not any(True for _ in robot.find_all("link", "joint")):
-        remedy = "name a file that calls its macros"
-        raise invalid_value(robot, None, "has no name and no link: it defines only macros", remedy=remedy)
+        remedy = "if it defines only macros, name a file that calls them"
+        raise invalid_value(robot, None, "must have a name and a link", remedy=remedy)
     name, problems = _DEFAULT_NAME, context.problem_count
     with context.collect_errors():
         name = parse_name(robot)
