@@ -233,7 +233,7 @@ STRICTER = {
     "`<max_step_size>` of 0 or less": "sensors without a rate would have none",
     "unknown frame in `<xyz expressed_in>`": "the direction of the axis is unknown",
     "invalid or missing surface that rays may hit": "the ranges would be wrong",
-    "NavSat in a world without `<spherical_coordinates>`": "its position on earth is unknown",
+    "NavSat in a world without `<spherical_coordinates>`": "its position on earth is unknown; a model alone: a warning",
     "no world and no model, or several": "a file describes one world, or one model",
     "SDF older than 1.4 or newer than 1.12": "its elements can have another meaning",
     "document type, or text after the outermost element": "entities can exhaust the memory; not well-formed XML",
