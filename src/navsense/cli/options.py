@@ -188,7 +188,7 @@ def check_not_recording(world_file: str) -> None:
 READING_OPTIONS = (
     click.option("--path", multiple=True, metavar="FOLDER", help="Search FOLDER for included models. Repeatable."),
     click.option("--xacro", multiple=True, metavar="NAME=VALUE", help="Argument of a xacro file. Repeatable."),
-    click.option("--expand-xacro", is_flag=True, help="Run xacro even if the name of WORLD does not end in .xacro."),
+    click.option("--expand-xacro", is_flag=True, help="Allow xacro in files whose name does not end in .xacro."),
     click.option(
         "--skip-missing", is_flag=True, help="Skip models, meshes and heightmaps that do not exist, with a warning."
     ),
