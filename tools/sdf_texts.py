@@ -24,7 +24,7 @@ replay | element | | recorded current"""
 
 SENSOR_ELEMENTS = """clock | text | true time | clock of the sensor
 navsense:clock | text | true time | another name of `clock`
-navsense:latency | element | none | see [latency](#navsense-latency)
+navsense:latency | element | none | see [latency](#navsenselatency)
 navsense:faults | element | none | of this sensor
 navsense:part | text | none | part of the catalogue
 navsense:fidelity | `physical` or `classic` | of the world | of this sensor"""
@@ -33,7 +33,7 @@ COMMON = {
     "always_on": ("flag", "true", "false: off until it is switched on"),
     "alwaysOn": ("flag", "true", "another name of `always_on`"),
     "is_on": ("flag", "true", "another name of `always_on`"),
-    "navsense:switch": ("`on` or `off`", "none", "see [switch](#navsense-switch)"),
+    "navsense:switch": ("`on` or `off`", "none", "see [switch](#navsenseswitch)"),
 }
 """Rows of elements that every plug-in of a sensor has: type, default, meaning."""
 

@@ -85,7 +85,7 @@ def test_info_of_another_file_raises_the_error_of_open(
         cli.main()
     assert capsys.readouterr().err == f"error: {expected.value}\n"
     assert "suffix" not in str(expected.value)
-    known = r"known are \.mcap, \.gz\.mcap, \.npz, \.parquet, \.bag, \.db3, \.euroc, \.csv, "
+    known = r"known are \.mcap, \.gz\.mcap, \.gazebo\.mcap, \.npz, \.parquet, \.bag, \.db3, \.euroc, \.csv, "
     with pytest.raises(RecordingError, match=known):
         read_summary(tmp_path / "other.txt")
 

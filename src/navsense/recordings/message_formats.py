@@ -11,7 +11,7 @@ from pathlib import Path
 from navsense import messages
 from navsense.core.readings import Reading
 from navsense.messages import generic
-from navsense.messages.base import AGE
+from navsense.messages.base import AGE, IS_ON
 from navsense.messages.cdr import encode
 from navsense.recordings import gazebo, metadata
 from navsense.recordings.channels import ROS1, MessageReader
@@ -63,6 +63,7 @@ def list_encoded_arrays(sensor: MountedSensor, reading: Reading) -> Sequence[str
     """Return the arrays of a reading that have a field in its messages."""
     validity = messages.time_of_validity(reading)
     rows = {name: array[:1] for name, array in reading.arrays.items()}
+    rows[IS_ON] = sensor.compute_on(reading.time[:1])
     if validity is not None:
         rows[AGE] = reading.time[:1] - validity[:1]
     names: list[str] = ["time_of_validity"] if validity is not None else []
