@@ -199,6 +199,17 @@ def test_run_warns_when_no_reading_is_valid(run_in_process: RunCommand, tmp_path
         assert ("warning: m::l::s: no valid reading in 10 samples" in ran.stderr) is warns
 
 
+def test_run_warns_of_a_sensor_that_is_on_after_the_end(run_in_process: RunCommand, tmp_path: Path) -> None:
+    """The warning names the switch. A switch within the run is no warning."""
+    world = tmp_path / "w.sdf"
+    world.write_text(BED.format("bed.txt", "imu", 5, ""))
+    for switch, warns in (("s@3", True), ("s@0.5", False)):
+        ran = run_in_process("run", world, "--duration", 1, "--switch-off", "s", "--switch-on", switch)
+        assert ran.returncode == 0, ran.stderr
+        assert ("warning: m::l::s: is switched on at 3 s, after the end of the run" in ran.stderr) is warns
+        assert "no valid reading" not in ran.stderr
+
+
 @pytest.mark.requirement("NOI-6", "DVU-2")
 def test_fault_file_is_checked_described_and_run(run_in_process: RunCommand, tmp_path: Path) -> None:
     """The file names the sensor by an ending. A fault after the run is reported, one during it is not."""
