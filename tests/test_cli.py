@@ -199,6 +199,17 @@ def test_run_warns_when_no_reading_is_valid(run_in_process: RunCommand, tmp_path
         assert ("warning: m::l::s: no valid reading in 10 samples" in ran.stderr) is warns
 
 
+def test_run_warns_of_a_sensor_that_is_on_after_the_end(run_in_process: RunCommand, tmp_path: Path) -> None:
+    """The warning names the switch. A switch within the run is no warning."""
+    world = tmp_path / "w.sdf"
+    world.write_text(BED.format("bed.txt", "imu", 5, ""))
+    for switch, warns in (("s@3", True), ("s@0.5", False)):
+        ran = run_in_process("run", world, "--duration", 1, "--switch-off", "s", "--switch-on", switch)
+        assert ran.returncode == 0, ran.stderr
+        assert ("warning: m::l::s: is switched on at 3 s, after the end of the run" in ran.stderr) is warns
+        assert "no valid reading" not in ran.stderr
+
+
 @pytest.mark.requirement("NOI-6", "DVU-2")
 def test_fault_file_is_checked_described_and_run(run_in_process: RunCommand, tmp_path: Path) -> None:
     """The file names the sensor by an ending. A fault after the run is reported, one during it is not."""
@@ -282,6 +293,35 @@ def test_recording_in_place_of_a_world_names_the_command_that_reads_it(
         f"to read a recording: navsense info {recording}"
     )
     assert run_in_process("info", recording).returncode == 0
+
+
+def test_report_reads_a_world_by_the_options_of_run(run_in_process: RunCommand, tmp_path: Path) -> None:
+    """The world includes a model of another folder, and one that is missing."""
+    (tmp_path / "models" / "bed").mkdir(parents=True)
+    (tmp_path / "models" / "bed" / "model.config").write_text('<model><sdf version="1.9">model.sdf</sdf></model>')
+    (tmp_path / "models" / "bed" / "model.sdf").write_text(
+        '<sdf version="1.9"><model name="bed"><static>true</static><pose>0 0 -5 0 0 0</pose><link name="bed">'
+        '<collision name="bed"><geometry><plane/></geometry></collision></link></model></sdf>'
+    )
+    worlds = tmp_path / "worlds"
+    worlds.mkdir()
+    (worlds / "sea.sdf").write_text(
+        '<sdf version="1.9"><world name="sea"><include><uri>model://bed</uri></include>'
+        '<include><uri>model://no_such_model</uri></include><model name="auv"><link name="hull">'
+        '<sensor name="imu" type="imu"><update_rate>10</update_rate></sensor></link></model></world></sdf>'
+    )
+    options = ["--path", "models", "--skip-missing"]
+    ended = run_in_process("run", "worlds/sea.sdf", *options, "--duration", 1, "-o", "dive.mcap", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    report = ["report", "dive.mcap", "-o", "dive.html"]
+    ended = run_in_process(*report, "--world", "worlds/sea.sdf", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "--skip-missing" in ended.stderr
+    ended = run_in_process(*report, *options, cwd=tmp_path)
+    assert ended.stderr.strip() == "error: --path; is an option of --world; add --world WORLD, or omit --path"
+    ended = run_in_process(*report, "--world", "worlds/sea.sdf", *options, cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert "The ground is not known" not in (tmp_path / "dive.html").read_text(encoding="utf-8")
 
 
 def test_error_has_no_traceback(tmp_path: Path) -> None:

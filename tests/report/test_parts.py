@@ -314,6 +314,17 @@ def test_clock_figure_names_the_sensors_that_it_shows() -> None:
     assert '<a href="#sensor-boat--a--compass">a::compass</a>' in page
 
 
+def test_rounding_of_stamps_is_no_clock_error() -> None:
+    """Stamps are integers of 1 ns, so a sensor on true time differs from it by up to half a nanosecond."""
+    data = make_recording(make_reading())
+    (reading,) = data.readings.values()
+    for error, is_shown in ((0.5e-9, False), (2e-9, True)):
+        changed = replace(data, readings={reading.name: replace(reading, clock_error=error + 0 * reading.time)})
+        assert bool(clock_section.make_clock_sections(changed)) is is_shown
+        assert ("<td>2 ns</td>" in make_page(changed)) is is_shown
+        assert "ps</td>" not in make_page(changed)
+
+
 def test_short_names_are_unique() -> None:
     names = ("a::l::imu", "b::l::imu", "b::m::imu", "b::m::dvl", "world", "x::world", "imu")
     assert dict(shorten_names(names)) == {

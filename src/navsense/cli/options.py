@@ -79,10 +79,6 @@ def list_plugins(group: str, pattern: str, noun: str, known: Sequence[str]) -> l
     ]
 
 
-expand_xacro_option = click.option(
-    "--expand-xacro", is_flag=True, help="Run xacro even if the name of WORLD does not end in .xacro."
-)
-
 fidelity_option = click.option(
     "--fidelity",
     metavar="physical|classic",
@@ -133,9 +129,9 @@ class WorldOptions:
     expand_xacro: bool
     skip_missing: bool
     namespace: str | None
-    faults: str | None
-    switch_on: tuple[str, ...]
-    switch_off: tuple[str, ...]
+    faults: str | None = None
+    switch_on: tuple[str, ...] = ()
+    switch_off: tuple[str, ...] = ()
 
     def load(self, fidelity: str | None = None) -> World:
         """Return the world with the faults of the fault file and the switches. Raises `SdfError` for another file."""
@@ -189,17 +185,22 @@ def check_not_recording(world_file: str) -> None:
         )
 
 
-WORLD_OPTIONS = (
-    click.argument("world_file", metavar="WORLD"),
+READING_OPTIONS = (
     click.option("--path", multiple=True, metavar="FOLDER", help="Search FOLDER for included models. Repeatable."),
     click.option("--xacro", multiple=True, metavar="NAME=VALUE", help="Argument of a xacro file. Repeatable."),
-    expand_xacro_option,
+    click.option("--expand-xacro", is_flag=True, help="Allow xacro in files whose name does not end in .xacro."),
     click.option(
         "--skip-missing", is_flag=True, help="Skip models, meshes and heightmaps that do not exist, with a warning."
     ),
     click.option(
         "--namespace", metavar="NAME", help="ROS namespace of plug-ins without one, as the spawner of Gazebo gives it."
     ),
+)
+"""Options for reading a world file and its includes."""
+
+WORLD_OPTIONS = (
+    click.argument("world_file", metavar="WORLD"),
+    *READING_OPTIONS,
     click.option("--faults", metavar="FILE", help="Inject the faults in FILE (TOML) in addition to those in WORLD."),
     *(
         click.option(
@@ -223,6 +224,26 @@ def add_world_options(command: Callable[..., None]) -> Callable[..., None]:
         command(WorldOptions(**options), **arguments)
 
     for option in reversed(WORLD_OPTIONS):
+        wrapper = option(wrapper)
+    return wrapper
+
+
+def add_reading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options for reading the world of `--world`. The command gets them as one `WorldOptions`, or None."""
+
+    @functools.wraps(command)
+    def wrapper(world: str | None, **arguments: Any) -> None:
+        names = [field.name for field in fields(WorldOptions) if field.name in arguments]
+        options = {name: arguments.pop(name) for name in names}
+        unused = next((name for name, value in options.items() if value), None)
+        if world is None and unused is not None:
+            option = f"--{unused.replace('_', '-')}"
+            raise SimulationError(
+                option, allowed="is an option of --world", remedy=f"add --world WORLD, or omit {option}"
+            )
+        command(world=None if world is None else WorldOptions(world, **options), **arguments)
+
+    for option in reversed(READING_OPTIONS):
         wrapper = option(wrapper)
     return wrapper
 

@@ -7,15 +7,14 @@ import click
 from navsense.cli.options import (
     CheckedCommand,
     OutputCommand,
-    check_not_recording,
-    expand_xacro_option,
+    WorldOptions,
+    add_reading_options,
     print_notes,
     ros_option,
     verbose_option,
 )
 from navsense.cli.progress import show_progress
 from navsense.cli.tables import Column, print_table, wrap_line
-from navsense.core.errors import SdfError
 from navsense.core.text import format_count, format_size
 
 
@@ -109,8 +108,8 @@ def convert(file: str, output: str, number: int | None, epoch: int | None, ros: 
     help="World file of FILE: its ground, and the sensors, clocks and faults that FILE does not contain. Default: the "
     "only .sdf or .world file in the folder of FILE whose <world name> is that of the recording.",
 )
-@expand_xacro_option
-def report(file: str, output: str, world: str | None, expand_xacro: bool) -> None:
+@add_reading_options
+def report(file: str, output: str, world: WorldOptions | None) -> None:
     """Write an HTML page about the recording FILE.
 
     The page shows warnings, tracks, clocks and sensors. The residuals of each sensor (reading minus ideal reading) are
@@ -118,11 +117,6 @@ def report(file: str, output: str, world: str | None, expand_xacro: bool) -> Non
     """
     from navsense.report import write
 
-    try:
-        with show_progress():
-            path = write(file, output, world=world, expand_xacro=expand_xacro)
-    except SdfError:
-        if world is not None:
-            check_not_recording(world)
-        raise
+    with show_progress():
+        path = write(file, output, world=None if world is None else world.load())
     click.echo(f"wrote {path}: {format_size(path.stat().st_size)}")

@@ -45,6 +45,16 @@ MAX_DELAY = 0.1
 """The command warns if the run falls further (s) behind its speed."""
 
 
+def find_late_switches(world: World, duration: float) -> dict[str, float]:
+    """Return the first time (s) at which each sensor is on, for sensors that are off in a whole run."""
+    late = {}
+    for sensor in world.sensors:
+        times = [0.0] if sensor.is_on else [switch.time for switch in sensor.switches if switch.on]
+        if times and times[0] >= duration:
+            late[sensor.name] = times[0]
+    return late
+
+
 def print_motions(world: World, motions: Mapping[str, Motion], tracks: Iterable[str]) -> None:
     """Print the warnings of a world with its motions, and which models and joints follow a file."""
     from navsense.description import format_motion_details
@@ -165,8 +175,11 @@ def run(
     ]
     shown = len(COLUMNS) if verbose else len(COLUMNS) - 1
     print_table(COLUMNS[:shown], [row[:shown] for row in rows], verbose=verbose)
+    late = find_late_switches(world, summary.duration)
     for name, count in summary.samples.items():
-        if count and not summary.valid_samples[name]:
+        if name in late:
+            click.echo(f"warning: {name}: is switched on at {late[name]:g} s, after the end of the run", err=True)
+        elif count and not summary.valid_samples[name]:
             click.echo(f"warning: {name}: no valid reading in {format_count(count, 'sample')}", err=True)
     for line in describe_inactive_faults(world, summary.duration):
         click.echo(f"warning: {line}", err=True)

@@ -1,9 +1,9 @@
 """Tables of motion logs: CSV with a header, found by the names of its columns, and TUM.
 
-A header names the columns in any order. Each name is compared without case, punctuation, unit and the path of a message
-(`/odom/pose/position/x` is `positionx`), with the names and aliases in `QUANTITIES`. A unit is in brackets or behind an
-underscore: `timestamp [ns]`, `heading_rad`. Values are converted to SI. A time in another unit than the second is an
-integer of up to 19 digits in most logs, so it is subtracted from the first one before it is rounded to a float.
+A header names the columns in any order. Each name is compared with the names and aliases in `QUANTITIES`. Case,
+punctuation, unit and the path of a message do not count: `/odom/pose/position/x` is `positionx`. A unit is in brackets
+or behind an underscore: `timestamp [ns]`, `heading_rad`. Values are converted to SI. A time in another unit than the
+second is an integer of up to 19 digits in most logs. It is subtracted from the first one before it becomes a float.
 """
 
 from __future__ import annotations

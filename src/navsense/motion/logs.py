@@ -20,8 +20,11 @@ The body of navsense has the axes forward, left, up (FLU), and the local frame o
     rotation_wb = rotation_ew^-1 rotation_e_enu rotation_enu_flu
 
 e is the earth's frame, and `core.geodesy` has rotation_ew. `altitude` is h. `depth` is below the water surface of the
-world, which is level: h = (surface - depth - z_0) / u_z, where u = rotation_ew^-1 n for the normal n of the ellipsoid,
-and z_0 is the height in the world of the ellipsoid at this latitude and longitude.
+world, which is level:
+
+    h = (surface - depth - z_0) / u_z,  u = rotation_ew^-1 n
+
+n is the normal of the ellipsoid, and z_0 the height in the world of the ellipsoid at this latitude and longitude.
 """
 
 from __future__ import annotations

@@ -27,6 +27,10 @@ MAX_SENSORS = 6
 """Sensors of a clock whose stamps its figure shows at most."""
 
 
+STAMP_RESOLUTION = 1e-9
+"""Unit of a stamp (s). On true time, the rounding of a stamp is below it: that is no error of a clock."""
+
+
 @dataclass(frozen=True, eq=False)
 class ClockSection:
     """One clock with the readings stamped by it, those with most samples first; its spec; spans (s) of its faults."""
@@ -54,7 +58,7 @@ def make_clock_sections(data: ReportData) -> list[ClockSection]:
         readings.sort(key=lambda reading: -reading.time.size)
         spans = [span for (name, _), pairs in faults.items() if name == clock for span in pairs]
         section = ClockSection(clock, readings, data.clocks.get(clock), spans)
-        if section.max_error > 0.0 or section.spec is not None:
+        if section.max_error > STAMP_RESOLUTION or section.spec is not None:
             sections.append(section)
     return sections
 

@@ -27,6 +27,7 @@ from navsense.report.sensor_section import ArraySection, format_array_table, mak
 from navsense.report.summary import format_summary
 from navsense.report.svg_figure import SvgFigure, read_style_sheet
 from navsense.report.warnings import ReportEntry, find_entries
+from navsense.world import World
 
 SUFFIXES = (".html", ".htm")
 """Suffixes of a report."""
@@ -55,16 +56,16 @@ def write(
     path: str | os.PathLike[str],
     output: str | os.PathLike[str],
     *,
-    world: str | None = None,
+    world: str | World | None = None,
     expand_xacro: bool = False,
 ) -> Path:
     """Write the report of a recording as one HTML page, and return its path.
 
     path: the recording.
     output: the page, ending in `.html` or `.htm`.
-    world: the world file that was simulated: its ground, and what the recording does not contain. None: the only
-        `.sdf` or `.world` file in the folder of the recording whose `<world name>` is that of the recording.
-    expand_xacro: True lets `world` run xacro, as in `load`.
+    world: the world that was simulated, or its file. It has the ground, and what the recording does not contain. None:
+        the only `.sdf` or `.world` file in the folder of the recording whose `<world name>` is that of the recording.
+    expand_xacro: True lets the file `world` run xacro, as in `load`. For other options of `load`, pass a world.
 
     Raises `RecordingError` if `path` is not a recording or the report cannot be written, and the errors of `load` for
     the world.

@@ -83,8 +83,8 @@ class ReportData:
         return shorten_names({*self.readings, *clocks, *(str(fault["of"]) for fault in self.scheduled_faults)})
 
 
-def read_report_data(path: str, world: str | None = None, *, expand_xacro: bool = False) -> ReportData:
-    """Return the first run of a recording; `world` is the path of the world that was simulated.
+def read_report_data(path: str, world: str | World | None = None, *, expand_xacro: bool = False) -> ReportData:
+    """Return the first run of a recording; `world` is the world that was simulated, or its path.
 
     The default is the only world file in the folder of the recording that has a world of the recorded name. It never
     runs xacro.
@@ -217,18 +217,18 @@ def select_tracks(world: World | None, truth: Mapping[str, Truth]) -> dict[str, 
     return tracks
 
 
-def _add_world_file(data: ReportData, file: Path, path: str | None, *, expand_xacro: bool) -> ReportData:
-    """Return the recording with the world from `path`, else from a file in the folder of the recording."""
+def _add_world_file(data: ReportData, file: Path, given: str | World | None, *, expand_xacro: bool) -> ReportData:
+    """Return the recording with the given world, else with that of a file in the folder of the recording."""
     from navsense.sdf import load as load_world
 
-    if path is not None:
-        world = load_world(path, expand_xacro=expand_xacro)
+    if given is not None:
+        world = given if isinstance(given, World) else load_world(given, expand_xacro=expand_xacro)
         missing = sorted(set(data.readings) - {sensor.name for sensor in world.sensors})
         if missing:
+            value = given if isinstance(given, str) else world.name
             allowed = f"has no sensor {missing[0]}, which the recording has"
-            raise RecordingError(
-                "the world", path, allowed=allowed, remedy="omit --world, or name the file that it was recorded from"
-            )
+            remedy = "omit --world, or name the file that it was recorded from"
+            raise RecordingError("the world", value, allowed=allowed, remedy=remedy)
         return _merge_world(data, world)
     world_path = _find_world_file(file, data.name)
     if world_path is None:

@@ -12,6 +12,7 @@ from navsense.core.text import format_count, format_duration
 from navsense.core.typing import FloatArray
 from navsense.picture.tracks import Track
 from navsense.report.axes import DASH, find_finite_range, format_quantity
+from navsense.report.clock_section import STAMP_RESOLUTION
 from navsense.report.report_data import ReportData
 from navsense.report.residuals import NoiseTest, is_through_water
 from navsense.report.sensor_section import ArraySection
@@ -155,7 +156,7 @@ def _format_sensor_table(
             f"{count}",
             format_share(valid, count),
             _format_gap(reading),
-            format_quantity(error, "s") if error else DASH,
+            format_quantity(error, "s") if error > STAMP_RESOLUTION else DASH,
             f"{passed} of {len(tests)} passed" if tests else "not tested",
         )
         link = f'<a href="#{keys[name]}">{escape(data.short_names[name])}</a>'

@@ -357,8 +357,8 @@ class _RobotConverter:
 def _drives_joint(part: Element) -> bool:
     """Return True if a transmission or `ros2_control` commands a joint.
 
-    A transmission whose interfaces are all those of the joint's state only measures, and so does a `ros2_control` of
-    the type sensor or without a command interface of its joints.
+    A transmission only measures if its interfaces are all those of the joint's state. A `ros2_control` only measures if
+    it has the type sensor, or no command interface of its joints.
     """
     if part.tag == "transmission":
         interfaces = [element.text for element in part.walk() if element.tag == "hardwareInterface"]
