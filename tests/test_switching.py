@@ -289,3 +289,17 @@ def test_invalid_switch_option_is_an_error(load: Callable[[str], World], tmp_pat
     assert f"--switch-on: {text}; must be SENSOR or SENSOR@TIME with a time (s) >= 0; write --switch-on imu@10" in (
         result.output + str(result.exception)
     )
+
+
+@pytest.mark.requirement("DVU-7")
+@pytest.mark.parametrize("text", ["imu", "rov::base::imu@0"])
+def test_options_that_contradict_at_the_start_are_an_error(
+    load: Callable[[str], World], tmp_path: Path, text: str
+) -> None:
+    load("")
+    path = str(tmp_path / "rov.sdf")
+    result = invoke("check", path, "--switch-on", text, "--switch-off", "imu")
+    assert "--switch-off: imu; contradicts --switch-on for the start of rov::base::imu; omit one of them, or give" in (
+        result.output + str(result.exception)
+    )
+    assert invoke("check", path, "--switch-off", "imu", "--switch-on", "imu@0.5").exit_code == 0

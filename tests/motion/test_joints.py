@@ -218,10 +218,12 @@ def test_a_track_is_the_spline_of_scipy(count: int) -> None:
     ("time", "position", "message"),
     [
         ([0.0], [0.0], "number of rows of a joint: 1; must be >= 2"),
-        ([0.0, 0.0], [0.0, 1.0], "time of row 1 of a joint: 0.0; must be after the row before, 0.0"),
+        ([0.0, 0.0], [0.0, 1.0], "time of row 1 of a joint (s): 0.0; must be after the row before, 0.0"),
         ([0.0, 1.0], [0.0, math.nan], "position of row 1 of a joint: nan; must be finite"),
         ([0.0, 1.0], [0.0], "shapes of time and position of a joint"),
         ([1.0, 2.0], [0.0, 1.0], "time of row 0 of a joint: 1.0; must be 0 or earlier"),
+        ([0.0, 1.0], [1e300, -1e300], "position in row 0 of a joint: 1e+300; must be below 1e+100; correct the row"),
+        ([0.0, 1e-200], [0.0, 1.0], "velocity in row 0 of a joint: 1e+200; must be below 1e+100"),
     ],
 )
 def test_invalid_tracks_are_errors(time: list[float], position: list[float], message: str) -> None:
@@ -340,8 +342,14 @@ def test_the_command_reads_a_csv_log(tmp_path: Path) -> None:
         ("x,elbow\n0,1\n", "joints.csv:1: header of the log of joints: x,elbow; must be time,JOINT,..."),
         ("time\n0\n", "joints.csv:1: header of the log of joints: time"),
         ("time,elbow\n0,1\n1,a\n", "joints.csv:3: elbow: a; must be a finite number"),
-        ("time,elbow\n0,1\n1,2,3\n", "joints.csv:3: number of columns: 3; must be 2, as in the header"),
-        ("time,elbow\n0,1\n", "joints.csv: number of rows of a joint: 1"),
+        ("time,elbow\n0,1\n1,2,3\n", "joints.csv:3: number of columns: 3; must be 2: time,elbow"),
+        ("time,elbow\n0,1\n", "joints.csv: number of rows of joint elbow: 1"),
+        ("time,elbow\n0,1\n1,nan\n", "joints.csv:3: elbow of row 1: nan; must be finite"),
+        ("time,elbow\n0,1\n0,2\n", "joints.csv:3: time of row 1 (s): 0.0; must be after the row before, 0.0; sort"),
+        ("time,elbow\n0,1e300\n1,-1e300\n", "joints.csv: position in row 0 of joint elbow: 1e+300; must be below"),
+        ("time,elbow [V]\n0,1\n1,2\n", "joints.csv:1: unit of elbow [V]: v; must be one of rad, "),
+        ("", "joints.csv:1: header of the log of joints; must be time,JOINT,... with the name of each joint once; "),
+        ("time,elbow\n", "joints.csv: log without rows; must hold rows of time,elbow"),
     ],
 )
 def test_errors_of_a_csv_log_have_its_line(tmp_path: Path, text: str, message: str) -> None:
@@ -349,6 +357,46 @@ def test_errors_of_a_csv_log_have_its_line(tmp_path: Path, text: str, message: s
     path.write_text(text)
     with pytest.raises(MotionError) as error:
         load_joint_log(path)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("time,elbow_deg", "{t},{deg}"),
+        ("time;elbow [deg]", "{t};{deg}"),
+        ("elbow (rad),time_ns", "{rad},{ns}"),
+        ('"time";"arm::elbow"', '"{t}";"{rad}"'),
+        ("# robot of 2026\n# timestamp [ns], elbow_degrees", "{ns}, {deg}"),
+    ],
+)
+def test_units_and_delimiters_of_a_csv_log_are_those_of_motion_logs(tmp_path: Path, header: str, row: str) -> None:
+    path, stamps = tmp_path / "joints.csv", np.arange(5)
+    angles = 0.3 * np.sin(stamps)
+    rows = (
+        row.format(t=100.0 + t, ns=1_700_000_000_000_000_001 + 10**9 * t, rad=repr(float(q)), deg=repr(math.degrees(q)))
+        for t, q in zip(stamps.tolist(), angles, strict=True)
+    )
+    path.write_text("\n".join((header, *rows)) + "\n")
+    ((name, track),) = load_joint_log(path).items()
+    assert name in ("elbow", "arm::elbow")
+    np.testing.assert_array_equal(track.time, stamps)
+    np.testing.assert_allclose(track.position, angles, rtol=0.0, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ("ellbow", "joints.csv:2: joint: ellbow; must be one of arm::elbow; did you mean arm::elbow?"),
+        ("elbow [m]", "joints.csv:2: unit of joint arm::elbow: m; must be rad: the joint is revolute"),
+    ],
+)
+def test_a_column_that_no_joint_has_is_an_error_at_the_header(tmp_path: Path, column: str, message: str) -> None:
+    world = load_world(tmp_path, LINKS + make_joint("elbow", "base", "tool", "0 0 1"))
+    path = tmp_path / "joints.csv"
+    path.write_text(f"\ntime,{column}\n0,1\n1,2\n")
+    with pytest.raises(SimulationError) as error:
+        ns.simulate(world, joints=path)
     assert message in str(error.value)
 
 

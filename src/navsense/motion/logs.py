@@ -214,7 +214,8 @@ def _build_commands(log: LogFile, _context: LogContext, bandwidth: float | None)
 def check_no_bandwidth(bandwidth: float | None) -> None:
     """Raise `MotionError` for a bandwidth of velocity commands."""
     if bandwidth is not None:
-        allowed, remedy = "smooths poses, not velocity commands", "limit their acceleration instead: max_acceleration"
+        allowed = "smooths poses, not velocity commands"
+        remedy = "omit it; the drive plug-in of the model limits the acceleration, in Python limits=CommandLimits(...)"
         raise MotionError("bandwidth (Hz)", bandwidth, allowed=allowed, remedy=remedy)
 
 

@@ -2,8 +2,9 @@
 
     FILE    FILE:TOPIC
 
-CSV has the header `time,JOINT,...`: s, and rad or m for each joint, by any unambiguous ending of its name. A topic is
-required if a recording has several topics of joints. Its times are the stamps; the log time for a message without one.
+CSV has the header `time,JOINT,...`: s, and rad or m for each joint, by any unambiguous ending of its name. A column can
+have its unit in the header, as `elbow_deg`. A topic is required if a recording has several topics of joints. Its times
+are the stamps; the log time for a message without one.
 """
 
 from __future__ import annotations
@@ -90,7 +91,8 @@ def _read_messages(reader: MessageReader, topic: str, file: Path) -> dict[str, J
         order = np.argsort(stamps, kind="stable")
         time = (stamps[order] - start) / NANOSECONDS_PER_SECOND
         try:
-            tracks[joint] = JointTrack(time, np.concatenate(values[joint])[order])
+            tracks[joint] = JointTrack(time, np.concatenate(values[joint])[order], where=where)
         except MotionError as error:
-            raise MotionError(f"{error.what}: {joint}", error.value, allowed=error.allowed, where=where) from error
+            what = error.what.replace("a joint", f"joint {joint} in {topic}")
+            raise MotionError(what, error.value, allowed=error.allowed, where=where) from error
     return tracks
