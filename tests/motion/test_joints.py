@@ -306,6 +306,10 @@ def test_a_recording_of_a_moving_robot_is_still_one_motion(tmp_path: Path) -> No
     again = ns.simulate(make_tree(), 0.9, motion=str(path))
     count = again.truth["base"].time.size
     np.testing.assert_allclose(again.truth["base"].position, run.truth["base"].position[:count], rtol=0.0, atol=1e-9)
+    with pytest.raises(
+        SimulationError, match=r"joint: arm::shoulder; moved in the recording, .*; give its log: joints="
+    ):
+        ns.simulate(ns.open(path).world, 1.0)
     fixed = {transform.child for transform in list_static_transforms(run.session.world)}
     assert not fixed & {"arm::upper", "arm::lower", "arm::tool"}
 

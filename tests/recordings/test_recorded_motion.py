@@ -221,6 +221,23 @@ def test_recording_without_such_a_topic_is_an_error_with_its_topics(
         load_motion(f"{path}{query}")
 
 
+def test_topic_of_a_bag_that_is_a_folder_is_named_after_a_colon(tmp_path: Path) -> None:
+    path = write_bag(tmp_path / "drive.db3", {"/odom": 0.0, "/vicon": 2.0})
+    assert_on_track(load_motion(f"{path.parent}:/vicon"), 2.0)
+
+
+@pytest.mark.parametrize("suffix", [".bag", ".mcap", ".npz"])
+def test_stamp_zero_is_the_start_of_a_simulation(tmp_path: Path, suffix: str) -> None:
+    """The log time of a ROS 1 bag is 1 ns or later, so it must not replace the stamp 0."""
+    world = ns.world.World("w", (ns.world.Model("auv", (ns.world.Link("auv::base"),), "auv::base"),))
+    line = ns.motion.waypoints([0.0, 1.0], [ns.Pose(), ns.Pose((1.0, 0.0, 0.0))])
+    path = tmp_path / f"run{suffix}"
+    ns.simulate(world, 1.0, motion=line, truth_rate=10.0).save(path)
+    motion = load_motion(path)
+    assert isinstance(motion, Replay)
+    np.testing.assert_allclose(motion.trajectory.knots, np.arange(10) * 0.1, atol=1e-15, rtol=0.0)
+
+
 def test_query_of_a_table_is_an_error(tmp_path: Path) -> None:
     log = write_log(tmp_path, 0.0)
     assert get_bandwidth(load_motion(f"{log}?bandwidth=0.5")) == 0.5

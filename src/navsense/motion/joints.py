@@ -77,6 +77,8 @@ class JointTrack:
     position: (n,) rad or m.
     unit: of the position, if its log has one.
     where: the header of its log, if it was read from one.
+    is_recorded: the joint moved in a recording, which has the truth of its links, but not its positions. The rows are
+        placeholders, and a run with them is an error.
 
     Raises `MotionError` for wrong shapes, numbers that are not finite, times that do not increase, and a first time
     after 0. Positions, velocities and accelerations of 1e100 and more are errors too.
@@ -90,6 +92,7 @@ class JointTrack:
     position: FloatArray
     unit: JointUnit = ""
     where: Where | None = field(default=None, repr=False)
+    is_recorded: bool = False
     _rows: FloatArray = field(init=False, repr=False)
 
     __repr__ = format_spec

@@ -238,7 +238,7 @@ class LogFile:
         if first >= NANOSECOND_STAMP:
             return -9
         allowed = f"must be in seconds, below {LARGEST_TIME:g}, or have a unit in the header"
-        remedy = f"write {column.name}_us or {column.name}_ns in the header"
+        remedy = f"write {column.name}_ms, {column.name}_us or {column.name}_ns in the header"
         raise MotionError(column.name, f"{first:.17g}", where=Where(self.path, number), allowed=allowed, remedy=remedy)
 
     def _convert_column(self, values: FloatArray, column: LogColumn, name: str) -> None:

@@ -142,6 +142,9 @@ def split_path(text: str) -> tuple[Path, MotionQuery, float | None]:
         return Path(file), MotionQuery(**options), bandwidth
     suffixes = "|".join(re.escape(suffix) for suffix in (*list_suffixes(), "/"))
     match = re.fullmatch(f"(.+?(?:{suffixes})):(.+)", text, re.IGNORECASE | re.DOTALL)
+    folder, colon, name = text.partition(":")
+    if match is None and colon and name and path_exists(Path(folder)) and Path(folder).is_dir():
+        return Path(folder), MotionQuery(topic=name), None
     return (
         (Path(match.group(1)), MotionQuery(topic=match.group(2)), None) if match else (Path(text), MotionQuery(), None)
     )
@@ -224,6 +227,11 @@ def _make_replay(time: IntArray, poses: FloatArray, series: str, bandwidth: floa
     return replace(replay, notes=(*replay.notes, *notes))
 
 
+def select_times(stamp: IntArray, log_time: IntArray) -> IntArray:
+    """Return the stamps (n,) ns; the log times if no message has a stamp. A stamp of 0 is the start of a simulation."""
+    return stamp if stamp.any() else log_time.astype(np.int64)
+
+
 def sort_stamps(stamps: IntArray) -> tuple[IntArray, BoolArray]:
     """Return the order (n,) of stamps, and a mask of the sorted ones that is true for the last of each time."""
     order = np.argsort(stamps, kind="stable")
@@ -243,14 +251,12 @@ def _read_messages(file: Path, query: MotionQuery, context: LogContext, bandwidt
 def _read_poses(
     reader: MessageReader, channel: Channel, query: MotionQuery, _context: LogContext, bandwidth: float | None
 ) -> Replay:
-    """Return the motion of a topic with one pose in each message. A message without a stamp has its log time."""
+    """Return the motion of a topic with one pose in each message. A topic without stamps has the log times."""
     paths = QUANTITIES[channel.type]
     members = [*list_members(paths.position or "", "xyz"), *list_members(paths.orientation or "", "wxyz")]
     topic_values = read_values(reader, channel.topic, channel.type, members)
-    if query.frame not in ("", topic_values.frame.lstrip("/")):
-        allowed = f"is {topic_values.frame}" if topic_values.frame else f"{channel.type} has no name of its frame"
-        raise MotionError(f"frame of {channel.topic}", query.frame, allowed=allowed, where=reader.where)
-    time = np.where(topic_values.stamp == 0, topic_values.log_time, topic_values.stamp)
+    _check_frame(reader, channel, query, topic_values.frame.lstrip("/"))
+    time = select_times(topic_values.stamp, topic_values.log_time)
     return _make_replay(time, topic_values.values, channel.topic, bandwidth)
 
 
@@ -259,20 +265,38 @@ COMMAND_TYPES: Mapping[str, str] = {"geometry_msgs/msg/Twist": "", "geometry_msg
 
 
 def _read_commands(
-    reader: MessageReader, channel: Channel, _query: MotionQuery, _context: LogContext, bandwidth: float | None
+    reader: MessageReader, channel: Channel, query: MotionQuery, _context: LogContext, bandwidth: float | None
 ) -> VelocityCommands:
     """Return the motion of a topic of velocity commands, at its stamps; at its log times without them.
 
-    The last of several messages of one time counts.
+    The last of several messages of one time counts. The frame of the commands is that of the body, whatever its name; a
+    note names a frame of the world.
     """
     check_no_bandwidth(bandwidth)
     path = COMMAND_TYPES[channel.type]
     members = [*list_members(f"{path}linear", "xyz"), *list_members(f"{path}angular", "xyz")]
     topic_values = read_values(reader, channel.topic, channel.type, members)
-    stamps = np.where(topic_values.stamp == 0, topic_values.log_time, topic_values.stamp)
+    frame = topic_values.frame.lstrip("/")
+    _check_frame(reader, channel, query, frame)
+    stamps = select_times(topic_values.stamp, topic_values.log_time)
     order, is_last = sort_stamps(stamps)
     stamps, twists = stamps[order][is_last], topic_values.values[order][is_last]
-    return velocity_commands((stamps - stamps[:1]) / NANOSECONDS_PER_SECOND, twists[:, :3], twists[:, 3:])
+    motion = velocity_commands((stamps - stamps[:1]) / NANOSECONDS_PER_SECOND, twists[:, :3], twists[:, 3:])
+    if frame not in WORLD_FRAMES:
+        return motion
+    note = f"{channel.topic}: the velocities have the frame {frame}; they are read as those in the frame of the body"
+    return replace(motion, notes=(*motion.notes, note))
+
+
+WORLD_FRAMES = ("map", "odom", "world", "earth", "world_ned")
+"""Names of frames that are not those of a body."""
+
+
+def _check_frame(reader: MessageReader, channel: Channel, query: MotionQuery, frame: str) -> None:
+    """Raise `MotionError` for a query of another frame than that of the messages ("" if they have none)."""
+    if query.frame not in ("", frame):
+        allowed = f"is {frame}" if frame else f"{channel.type} has no name of its frame"
+        raise MotionError(f"frame of {channel.topic}", query.frame, allowed=allowed, where=reader.where)
 
 
 def _read_transforms(
@@ -282,7 +306,7 @@ def _read_transforms(
 
     Raises `MotionError` if the query names no frame and several move, and if the parent of the frame changes.
     """
-    frames: dict[tuple[str, str], list[tuple[IntArray, IntArray, FloatArray]]] = {}
+    frames: dict[tuple[str, str], list[tuple[IntArray, IntArray, IntArray, FloatArray]]] = {}
     for part in decode_topic(reader, channel.topic, channel.type):
         is_list = channel.type in TRANSFORM_LISTS
         paths = [f"transforms.{i}." for i in range(part.shape.lengths.get("transforms", 0))] if is_list else [""]
@@ -294,7 +318,7 @@ def _read_transforms(
             ]
             poses = np.stack([part.rows[member] for member in members], axis=1)
             stamp = read_stamps(part.rows, f"{path}header.stamp")
-            rows = (part.number, np.where(stamp == 0, part.log_time, stamp), poses)
+            rows = (part.number, stamp, part.log_time.astype(np.int64), poses)
             frames.setdefault((names[0], names[1]), []).append(rows)
     if not frames:
         what, remedy = f"{channel.topic} without transforms", "name another topic, or a link"
@@ -307,9 +331,10 @@ def _read_transforms(
         allowed = f"must be one of {listed}"
         raise MotionError(what, value, allowed=allowed, where=reader.where, remedy="write ?topic=TOPIC&frame=FRAME")
     parts = frames[selected[0]]
-    order = np.argsort(np.concatenate([number for number, _, _ in parts]), kind="stable")
-    time = np.concatenate([stamp for _, stamp, _ in parts])[order]
-    poses = np.concatenate([values for _, _, values in parts])[order]
+    order = np.argsort(np.concatenate([number for number, *_ in parts]), kind="stable")
+    stamps, log_times = (np.concatenate([part[index] for part in parts])[order] for index in (1, 2))
+    time = select_times(stamps, log_times)
+    poses = np.concatenate([part[3] for part in parts])[order]
     return _make_replay(time, poses, f"{channel.topic}, frame {selected[0][0]}", bandwidth)
 
 

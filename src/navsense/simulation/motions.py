@@ -90,8 +90,13 @@ def _check_tree(moved: Joint, joints: Sequence[Joint]) -> None:
 
 
 def list_joint_ends(world: World) -> dict[str, float]:
-    """Return the end (s) of the track of each joint that moves."""
-    return {j.name: j.track.end for model in world.models for j in model.joints if j.track is not None}
+    """Return the end (s) of the track of each joint that moves. Raises `SimulationError` for one of a recording."""
+    tracks = {j.name: j.track for model in world.models for j in model.joints if j.track is not None}
+    for name, track in tracks.items():
+        if track.is_recorded:
+            allowed, remedy = "moved in the recording, which has no positions of joints", "give its log: joints="
+            raise SimulationError("joint", name, allowed=allowed, remedy=remedy)
+    return {name: track.end for name, track in tracks.items()}
 
 
 def resolve_motions(world: World) -> Motions:
