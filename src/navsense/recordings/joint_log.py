@@ -81,7 +81,7 @@ def _read_messages(reader: MessageReader, topic: str, file: Path) -> dict[str, J
         stamp = read_stamp_field(part.rows)
         for index in range(min(part.shape.lengths.get("name", 0), part.shape.lengths.get("position", 0))):
             joint = part.shape.strings[f"name.{index}"]
-            times.setdefault(joint, []).append(stamp)
+            times.setdefault(joint, []).append(np.broadcast_to(stamp, part.log_time.shape))
             log_times.setdefault(joint, []).append(part.log_time)
             values.setdefault(joint, []).append(np.asarray(part.rows["position"][:, index], dtype=np.float64))
     if not times:

@@ -318,6 +318,7 @@ def _read_transforms(
             ]
             poses = np.stack([part.rows[member] for member in members], axis=1)
             stamp = read_stamps(part.rows, f"{path}header.stamp")
+            stamp = np.broadcast_to(stamp, part.log_time.shape)
             rows = (part.number, stamp, part.log_time.astype(np.int64), poses)
             frames.setdefault((names[0], names[1]), []).append(rows)
     if not frames:

@@ -152,8 +152,8 @@ def _compute_off_time(sensor: MountedSensor, time: FloatArray) -> FloatArray:
     knots = np.unique(np.concatenate((time, instants)))
     off = ~sensor.compute_on(knots[:-1])
     total = np.concatenate(([0.0], np.cumsum(np.diff(knots) * off)))
-    off_time: FloatArray = np.interp(time, knots, total)
-    return off_time - off_time[0]
+    off_time: FloatArray = np.interp(time, knots, total) - np.interp(time[0], knots, total)
+    return off_time
 
 
 def _is_off(sensor: MountedSensor, span: tuple[float, float]) -> bool:
