@@ -408,7 +408,7 @@ def test_a_column_that_no_joint_has_is_an_error_at_the_header(tmp_path: Path, co
 def write_joint_states(tmp_path: Path) -> Callable[..., Path]:
     """Return a function that writes a bag of joint states with rosbags."""
 
-    def write(*topics: str) -> Path:
+    def write(*topics: str, repeated: bool = False) -> Path:
         path, store = tmp_path / "states", get_typestore(Stores.ROS2_JAZZY)
         state, header = store.types["sensor_msgs/msg/JointState"], store.types["std_msgs/msg/Header"]
         stamp = store.types["builtin_interfaces/msg/Time"]
@@ -424,14 +424,20 @@ def write_joint_states(tmp_path: Path) -> Callable[..., Path]:
                         header=header(stamp=stamp(sec=time // 10**9, nanosec=time % 10**9), frame_id=""),
                         name=names, position=values, velocity=np.zeros(0), effort=np.zeros(0),
                     )  # fmt: skip
-                    writer.write(channel, time + 5_000_000, store.serialize_cdr(message, state.__msgtype__))
+                    data = store.serialize_cdr(message, state.__msgtype__)
+                    message.position += 1.0
+                    old_data = store.serialize_cdr(message, state.__msgtype__)
+                    for row in [old_data, data] if repeated else [data]:
+                        writer.write(channel, time + 5_000_000, row)
         return path
 
     return write
 
 
-def test_joint_states_are_read_by_name_and_stamp(write_joint_states: Callable[..., Path]) -> None:
-    tracks = load_joint_log(write_joint_states("/joint_states"))
+@pytest.mark.parametrize("repeated", [False, True])
+def test_joint_states_are_read_by_name_and_stamp(write_joint_states: Callable[..., Path], *, repeated: bool) -> None:
+    """The last of several messages of one time counts."""
+    tracks = load_joint_log(write_joint_states("/joint_states", repeated=repeated))
     assert set(tracks) == {"elbow", "wheel"}
     kept = np.arange(201) % 3 != 1
     np.testing.assert_allclose(tracks["elbow"].time, TIME[::40][kept], rtol=0.0, atol=1e-9)
@@ -446,4 +452,7 @@ def test_one_of_several_topics_of_joint_states_must_be_named(write_joint_states:
     ):
         load_joint_log(path)
     file = next(path.glob("*.mcap"))
-    assert load_joint_log(f"{file}:/left/joint_states")["elbow"].end > 3.9
+    for name in (f"{file}:/left/joint_states", f"{path}:/left/joint_states", f"{path}?topic=/left/joint_states"):
+        assert load_joint_log(name)["elbow"].end > 3.9
+    with pytest.raises(MotionError, match=r"query of .*: frame=elbow; must be topic=TOPIC for joints"):
+        load_joint_log(f"{path}?frame=elbow")

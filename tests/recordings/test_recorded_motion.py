@@ -18,7 +18,7 @@ from scipy.spatial.transform import Rotation
 import navsense as ns
 from navsense import cli
 from navsense.core.errors import MotionError, SimulationError
-from navsense.motion import Replay
+from navsense.motion import Replay, VelocityCommands
 from navsense.recordings.convert import convert
 from navsense.recordings.recorded_motion import load_motion
 from navsense.recordings.summary import read_summary
@@ -186,6 +186,30 @@ def test_messages_are_sorted_and_the_last_of_one_time_counts(tmp_path: Path, top
         f"{name}: 1 message sorted by time: earlier than the one before",
         f"{name}: of messages of one time, the last one counts: 1 not read",
     )
+
+
+def test_velocities_in_a_frame_of_the_world_have_a_note(tmp_path: Path) -> None:
+    store, path = get_typestore(Stores.ROS2_JAZZY), tmp_path / "drive"
+    types: Any = store.types
+    kind = "geometry_msgs/msg/TwistStamped"
+    with Writer(path, version=9, storage_plugin=StoragePlugin.MCAP) as bag:
+        for frame in ("map", "base_link"):
+            connection = bag.add_connection(f"/{frame}/cmd_vel", kind, typestore=store)
+            for k in range(3):
+                stamp = types["builtin_interfaces/msg/Time"](sec=START + k, nanosec=0)
+                header = types["std_msgs/msg/Header"](stamp=stamp, frame_id=frame)
+                vector = types["geometry_msgs/msg/Vector3"]
+                twist = types["geometry_msgs/msg/Twist"](vector(1.0, 0.0, 0.0), vector(0.0, 0.0, 0.0))
+                bag.write(connection, k, store.serialize_cdr(types[kind](header, twist), kind))
+    one, other = (load_motion(f"{path}?topic=/{frame}/cmd_vel") for frame in ("map", "base_link"))
+    assert isinstance(one, VelocityCommands)
+    assert isinstance(other, VelocityCommands)
+    assert one.notes == (
+        "/map/cmd_vel: the velocities have the frame map; they are read as those in the frame of the body",
+    )
+    assert other.notes == ()
+    with pytest.raises(MotionError, match="frame of /map/cmd_vel: base_link; is map"):
+        load_motion(f"{path}?topic=/map/cmd_vel&frame=base_link")
 
 
 def test_pose_that_is_not_finite_is_an_error_with_its_topic(tmp_path: Path) -> None:
