@@ -126,7 +126,6 @@ OPENERS: dict[tuple[str, str], str] = {
     ("core.ziggurat", "(Path(__file__).parent / 'ziggurat.txt').read_text"): "a file of the package",
     ("messages.ros1", "(files('navsense.messages') / 'noetic.json').read_text"): "a file of the package",
     ("messages.ros1", "json.loads"): "that file",
-    ("motion.joints", "np.loadtxt"): "parses lines that `inputs` has read",
     ("motion.log_table", "np.loadtxt"): "parses lines that `inputs` has read",
     (
         "sdf.urdf.xacro_process",

@@ -289,3 +289,37 @@ def test_invalid_switch_option_is_an_error(load: Callable[[str], World], tmp_pat
     assert f"--switch-on: {text}; must be SENSOR or SENSOR@TIME with a time (s) >= 0; write --switch-on imu@10" in (
         result.output + str(result.exception)
     )
+
+
+@pytest.mark.requirement("DVU-7")
+@pytest.mark.parametrize("text", ["imu", "rov::base::imu@0"])
+def test_options_that_contradict_at_the_start_are_an_error(
+    load: Callable[[str], World], tmp_path: Path, text: str
+) -> None:
+    load("")
+    path = str(tmp_path / "rov.sdf")
+    result = invoke("check", path, "--switch-on", text, "--switch-off", "imu")
+    assert "--switch-off: imu; contradicts --switch-on for the start of rov::base::imu; omit one of them, or give" in (
+        result.output + str(result.exception)
+    )
+    assert invoke("check", path, "--switch-off", "imu", "--switch-on", "imu@0.5").exit_code == 0
+
+
+@pytest.mark.requirement("DVU-7")
+@pytest.mark.parametrize("suffix", [".npz", ".mcap"])
+def test_report_says_that_a_sensor_is_off(load: Callable[[str], World], tmp_path: Path, suffix: str) -> None:
+    load("<always_on>false</always_on>")
+    path, out, page = str(tmp_path / "rov.sdf"), str(tmp_path / f"run{suffix}"), str(tmp_path / "page.html")
+    for options, expected, absent in (
+        ((), "is off for the whole recording: it publishes nothing until it is switched on", "is valid"),
+        (
+            ("--switch-on", "imu@1", "--switch-off", "imu@1.5", "--switch-on", "imu@39"),
+            "is off by its schedule",
+            "no valid",
+        ),
+    ):
+        assert invoke("run", path, "--duration", "40", *options, "-o", out).exit_code == 0
+        assert invoke("report", out, "-o", page).exit_code == 0
+        text = Path(page).read_text()
+        assert expected in text
+        assert absent not in text

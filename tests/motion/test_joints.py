@@ -218,10 +218,12 @@ def test_a_track_is_the_spline_of_scipy(count: int) -> None:
     ("time", "position", "message"),
     [
         ([0.0], [0.0], "number of rows of a joint: 1; must be >= 2"),
-        ([0.0, 0.0], [0.0, 1.0], "time of row 1 of a joint: 0.0; must be after the row before, 0.0"),
+        ([0.0, 0.0], [0.0, 1.0], "time of row 1 of a joint (s): 0.0; must be after the row before, 0.0"),
         ([0.0, 1.0], [0.0, math.nan], "position of row 1 of a joint: nan; must be finite"),
         ([0.0, 1.0], [0.0], "shapes of time and position of a joint"),
         ([1.0, 2.0], [0.0, 1.0], "time of row 0 of a joint: 1.0; must be 0 or earlier"),
+        ([0.0, 1.0], [1e300, -1e300], "position in row 0 of a joint: 1e+300; must be below 1e+100; correct the row"),
+        ([0.0, 1e-200], [0.0, 1.0], "velocity in row 0 of a joint: 1e+200; must be below 1e+100"),
     ],
 )
 def test_invalid_tracks_are_errors(time: list[float], position: list[float], message: str) -> None:
@@ -304,6 +306,10 @@ def test_a_recording_of_a_moving_robot_is_still_one_motion(tmp_path: Path) -> No
     again = ns.simulate(make_tree(), 0.9, motion=str(path))
     count = again.truth["base"].time.size
     np.testing.assert_allclose(again.truth["base"].position, run.truth["base"].position[:count], rtol=0.0, atol=1e-9)
+    with pytest.raises(
+        SimulationError, match=r"joint: arm::shoulder; moved in the recording, .*; give its log: joints="
+    ):
+        ns.simulate(ns.open(path).world, 1.0)
     fixed = {transform.child for transform in list_static_transforms(run.session.world)}
     assert not fixed & {"arm::upper", "arm::lower", "arm::tool"}
 
@@ -340,8 +346,14 @@ def test_the_command_reads_a_csv_log(tmp_path: Path) -> None:
         ("x,elbow\n0,1\n", "joints.csv:1: header of the log of joints: x,elbow; must be time,JOINT,..."),
         ("time\n0\n", "joints.csv:1: header of the log of joints: time"),
         ("time,elbow\n0,1\n1,a\n", "joints.csv:3: elbow: a; must be a finite number"),
-        ("time,elbow\n0,1\n1,2,3\n", "joints.csv:3: number of columns: 3; must be 2, as in the header"),
-        ("time,elbow\n0,1\n", "joints.csv: number of rows of a joint: 1"),
+        ("time,elbow\n0,1\n1,2,3\n", "joints.csv:3: number of columns: 3; must be 2: time,elbow"),
+        ("time,elbow\n0,1\n", "joints.csv: number of rows of joint elbow: 1"),
+        ("time,elbow\n0,1\n1,nan\n", "joints.csv:3: elbow of row 1: nan; must be finite"),
+        ("time,elbow\n0,1\n0,2\n", "joints.csv:3: time of row 1 (s): 0.0; must be after the row before, 0.0; sort"),
+        ("time,elbow\n0,1e300\n1,-1e300\n", "joints.csv: position in row 0 of joint elbow: 1e+300; must be below"),
+        ("time,elbow [V]\n0,1\n1,2\n", "joints.csv:1: unit of elbow [V]: v; must be one of rad, "),
+        ("", "joints.csv:1: header of the log of joints; must be time,JOINT,... with the name of each joint once; "),
+        ("time,elbow\n", "joints.csv: log without rows; must hold rows of time,elbow"),
     ],
 )
 def test_errors_of_a_csv_log_have_its_line(tmp_path: Path, text: str, message: str) -> None:
@@ -352,11 +364,51 @@ def test_errors_of_a_csv_log_have_its_line(tmp_path: Path, text: str, message: s
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("time,elbow_deg", "{t},{deg}"),
+        ("time;elbow [deg]", "{t};{deg}"),
+        ("elbow (rad),time_ns", "{rad},{ns}"),
+        ('"time";"arm::elbow"', '"{t}";"{rad}"'),
+        ("# robot of 2026\n# timestamp [ns], elbow_degrees", "{ns}, {deg}"),
+    ],
+)
+def test_units_and_delimiters_of_a_csv_log_are_those_of_motion_logs(tmp_path: Path, header: str, row: str) -> None:
+    path, stamps = tmp_path / "joints.csv", np.arange(5)
+    angles = 0.3 * np.sin(stamps)
+    rows = (
+        row.format(t=100.0 + t, ns=1_700_000_000_000_000_001 + 10**9 * t, rad=repr(float(q)), deg=repr(math.degrees(q)))
+        for t, q in zip(stamps.tolist(), angles, strict=True)
+    )
+    path.write_text("\n".join((header, *rows)) + "\n")
+    ((name, track),) = load_joint_log(path).items()
+    assert name in ("elbow", "arm::elbow")
+    np.testing.assert_array_equal(track.time, stamps)
+    np.testing.assert_allclose(track.position, angles, rtol=0.0, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ("ellbow", "joints.csv:2: joint: ellbow; must be one of arm::elbow; did you mean arm::elbow?"),
+        ("elbow [m]", "joints.csv:2: unit of joint arm::elbow: m; must be rad: the joint is revolute"),
+    ],
+)
+def test_a_column_that_no_joint_has_is_an_error_at_the_header(tmp_path: Path, column: str, message: str) -> None:
+    world = load_world(tmp_path, LINKS + make_joint("elbow", "base", "tool", "0 0 1"))
+    path = tmp_path / "joints.csv"
+    path.write_text(f"\ntime,{column}\n0,1\n1,2\n")
+    with pytest.raises(SimulationError) as error:
+        ns.simulate(world, joints=path)
+    assert message in str(error.value)
+
+
 @pytest.fixture
 def write_joint_states(tmp_path: Path) -> Callable[..., Path]:
     """Return a function that writes a bag of joint states with rosbags."""
 
-    def write(*topics: str) -> Path:
+    def write(*topics: str, repeated: bool = False) -> Path:
         path, store = tmp_path / "states", get_typestore(Stores.ROS2_JAZZY)
         state, header = store.types["sensor_msgs/msg/JointState"], store.types["std_msgs/msg/Header"]
         stamp = store.types["builtin_interfaces/msg/Time"]
@@ -372,14 +424,20 @@ def write_joint_states(tmp_path: Path) -> Callable[..., Path]:
                         header=header(stamp=stamp(sec=time // 10**9, nanosec=time % 10**9), frame_id=""),
                         name=names, position=values, velocity=np.zeros(0), effort=np.zeros(0),
                     )  # fmt: skip
-                    writer.write(channel, time + 5_000_000, store.serialize_cdr(message, state.__msgtype__))
+                    data = store.serialize_cdr(message, state.__msgtype__)
+                    message.position += 1.0
+                    old_data = store.serialize_cdr(message, state.__msgtype__)
+                    for row in [old_data, data] if repeated else [data]:
+                        writer.write(channel, time + 5_000_000, row)
         return path
 
     return write
 
 
-def test_joint_states_are_read_by_name_and_stamp(write_joint_states: Callable[..., Path]) -> None:
-    tracks = load_joint_log(write_joint_states("/joint_states"))
+@pytest.mark.parametrize("repeated", [False, True])
+def test_joint_states_are_read_by_name_and_stamp(write_joint_states: Callable[..., Path], *, repeated: bool) -> None:
+    """The last of several messages of one time counts."""
+    tracks = load_joint_log(write_joint_states("/joint_states", repeated=repeated))
     assert set(tracks) == {"elbow", "wheel"}
     kept = np.arange(201) % 3 != 1
     np.testing.assert_allclose(tracks["elbow"].time, TIME[::40][kept], rtol=0.0, atol=1e-9)
@@ -394,4 +452,7 @@ def test_one_of_several_topics_of_joint_states_must_be_named(write_joint_states:
     ):
         load_joint_log(path)
     file = next(path.glob("*.mcap"))
-    assert load_joint_log(f"{file}:/left/joint_states")["elbow"].end > 3.9
+    for name in (f"{file}:/left/joint_states", f"{path}:/left/joint_states", f"{path}?topic=/left/joint_states"):
+        assert load_joint_log(name)["elbow"].end > 3.9
+    with pytest.raises(MotionError, match=r"query of .*: frame=elbow; must be topic=TOPIC for joints"):
+        load_joint_log(f"{path}?frame=elbow")

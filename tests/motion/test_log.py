@@ -100,7 +100,7 @@ GOOD_TUM = "0 0 0 0 0 0 0 1\n1 0 0 0 0 0 0 1\n"
 @pytest.mark.parametrize(
     ("name", "text", "line", "message"),
     [
-        ("a.csv", "", 1, "header of the log: ; must have the columns time,x,y,z,qw,qx,qy,qz or time,x,y,z,roll"),
+        ("a.csv", "", 1, "header of the log; must have the columns time,x,y,z,qw,qx,qy,qz or time,x,y,z,roll"),
         ("a.csv", GOOD, 1, "header of the log: 0,0,0,0,1,0,0,0; must have the columns .*; a TUM log is a .tum or .txt"),
         ("a.csv", "\ntime,x,y,z,qw,qx,qy,q\n" + GOOD, 2, "header of the log without qz: .* must have time,x,y,z,qw,qx"),
         ("a.csv", HEADER.strip() + ",speed\n" + GOOD, 2, "number of columns: 8; must be 9, as in the header"),
@@ -128,6 +128,30 @@ GOOD_TUM = "0 0 0 0 0 0 0 1\n1 0 0 0 0 0 0 1\n"
         ("a.csv", HEADER + GOOD + "2,0,0,0,0,0,-0,0\n", 4, "quaternion of row 2: 0 0 0 0; must not be zero"),
         ("a.csv", HEADER + GOOD + "2,0,0,0,0,1,0,0\n", 4, r"turn from row 1 to 2 \(degrees\): 180.0"),
         ("a.csv", HEADER + GOOD[:16], 0, "number of rows: 1; must be >= 2"),
+        (
+            "a.csv",
+            HEADER + GOOD + "1e300,0,0,0,1,0,0,0\n",
+            4,
+            r"time of row 2 \(s\): 1e\+300; must be less than 6e\+09 s .*_ns",
+        ),
+        (
+            "a.csv",
+            HEADER.replace("time", "time_ns") + GOOD + "1e300,0,0,0,1,0,0,0\n",
+            4,
+            r"time_ns of row 2 \(s\): 1e\+291; must be less than 6e\+09 s after the first row; correct the row",
+        ),
+        (
+            "a.csv",
+            HEADER.replace("time", "time_ns") + GOOD + "1e999999999,0,0,0,1,0,0,0\n",
+            4,
+            "time_ns: 1e999999999; must be a finite number",
+        ),
+        (
+            "a.tum",
+            GOOD_TUM + "1e10 0 0 0 0 0 0 1\n",
+            3,
+            r"time of row 2 \(s\): 10000000000.0; must be less than 6e\+09 s",
+        ),
         ("a.tum", GOOD_TUM + "# c\n2 0 0 0 0 0 0\n", 4, "number of columns: 7; must be 8: t x y z qx qy qz qw"),
         ("a.tum", GOOD_TUM + "2 0 0 0 0 0 x 1\n", 3, "qz: x; must be a finite number"),
         ("a.tum", GOOD_TUM + "# c\n\n2 0 0 0 0 0 nan 1\n", 5, "qz of row 2: nan"),

@@ -244,7 +244,11 @@ ROW = "0,59.4,10.5,0,0,0,0\n1,59.4,10.5,0,0,0,0\n"
         ),
         (ANGLES + "0,0,0,0,0,0,0\n1,0,0,0,0,0,90\n", 3, r"yaw of row 1 \(rad\): 90.0; .* write yaw_deg"),
         (ANGLES.replace("yaw", "heading"), 1, "header of the log without yaw"),
-        (POSES.replace("\n0,", "\n1600000000000,"), 2, r"time: 1600000000000; must be in seconds, .* write time_us or"),
+        (
+            POSES.replace("\n0,", "\n1600000000000,"),
+            2,
+            r"time: 1600000000000; must be in seconds, .* write time_ms, time_us or",
+        ),
         (POSES.replace("time", "time [h]"), 1, r"unit of time \[h\]: h; must be one of s, sec"),
     ],
 )
@@ -288,3 +292,21 @@ def test_sensors_of_a_world_read_the_values_of_a_geodetic_log(tmp_path: Path) ->
     world = write(tmp_path / "c.sdf", text)
     with pytest.raises(ns.NavsenseError, match=r"dive.csv:1: log with latitude and longitude"):
         ns.load(world)
+
+
+@pytest.mark.parametrize("height", ["depth", "altitude"])
+def test_geodetic_log_far_from_the_origin_has_a_note_or_is_an_error(tmp_path: Path, height: str) -> None:
+    """One degree of a meridian is 111.2 km on the sphere; the antipode would be the origin of the world."""
+    header = f"time,latitude,longitude,{height},heading,pitch,roll\n"
+    near = load_text(tmp_path, header + "0,59.4,10.5,0,0,0,0\n1,60.2,10.5,0,0,0,0\n", origin=HORTEN)
+    assert near.notes == ()
+    far = load_text(tmp_path, header + "0,59.4,10.5,0,0,0,0\n1,60.4,10.5,0,0,0,0\n", origin=HORTEN)
+    assert "up to 111 km from the origin of the world; if not so, set <spherical_coordinates>" in far.notes[0]
+    for place, distance in (("-59.4,-169.5", 20015), ("0,100.5", 10008), ("10.5,59.4", 6)):
+        text = f"{header}0,59.4,10.5,0,0,0,0\n1,{place},0,0,0,0\n"
+        with pytest.raises(
+            MotionError, match=rf"place of row 1: {distance}\d* km from the origin of the world"
+        ) as error:
+            load_text(tmp_path, text, origin=HORTEN)
+        assert error.value.where is not None
+        assert error.value.where.line == 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from scipy.spatial.transform import Rotation
 import navsense as ns
 from navsense import cli
 from navsense.core.errors import MotionError, SimulationError
-from navsense.motion import Replay
+from navsense.motion import Replay, VelocityCommands
 from navsense.recordings.convert import convert
 from navsense.recordings.recorded_motion import load_motion
 from navsense.recordings.summary import read_summary
@@ -76,8 +76,18 @@ class PoseWriter:
         return types[kind]([[moving], [still, moving], [moving, still]][k % 3])
 
 
-def write_bag(path: Path, topics: dict[str, float]) -> Path:
-    """Write a bag with these topics and their offsets from the track (m), in the format of the suffix; return it."""
+ALL_MESSAGES = tuple((k, 0.0) for k in range(COUNT))
+
+
+def write_bag(
+    path: Path, topics: dict[str, float], messages: Sequence[tuple[int, float]] = ALL_MESSAGES, text: str = ""
+) -> Path:
+    """Write a bag in the format of the suffix and return it.
+
+    topics: with their offsets from the track (m).
+    messages: numbers of the messages in order, each with another offset (m).
+    text: of a message of the topic /words, if it is not empty.
+    """
     writer = PoseWriter(is_old=path.suffix == ".bag")
     storage = StoragePlugin.MCAP if path.suffix == ".mcap" else StoragePlugin.SQLITE3
     folder = path.with_suffix("")
@@ -87,10 +97,15 @@ def write_bag(path: Path, topics: dict[str, float]) -> Path:
             kind = TYPES[topic]
             connection: Any = bag.add_connection(topic, kind, typestore=writer.store)
             encode = writer.store.serialize_ros1 if writer.is_old else writer.store.serialize_cdr
-            for k in range(COUNT):
-                bag.write(
-                    connection, START * 10**9 + round(TIME[k] * 1e9) + 7, encode(writer.make(kind, k, offset), kind)
-                )
+            for row, (k, more) in enumerate(messages):
+                log_time = START * 10**9 + round(0.01 * row * 1e9) + 7
+                bag.write(connection, log_time, encode(writer.make(kind, k, offset + more), kind))
+        if text:
+            kind = "std_msgs/msg/String"
+            words = bag.add_connection("/words", kind, typestore=writer.store)
+            message = writer.types[kind](text)
+            data = (writer.store.serialize_ros1 if writer.is_old else writer.store.serialize_cdr)(message, kind)
+            bag.write(words, START * 10**9, data)
     return path if writer.is_old else folder / f"{folder.name}{path.suffix}"
 
 
@@ -157,6 +172,94 @@ def test_one_topic_of_poses_needs_no_name_beside_transforms(tmp_path: Path) -> N
 def test_ambiguous_or_invalid_query_is_an_error(bag: Path, query: str, message: str) -> None:
     with pytest.raises(MotionError, match=message):
         load_motion(f"{bag}{query}")
+
+
+@pytest.mark.parametrize("topic", ["/odom", "/tf"])
+def test_messages_are_sorted_and_the_last_of_one_time_counts(tmp_path: Path, topic: str) -> None:
+    """Real odometry has messages that arrive late, and repeated stamps."""
+    messages = [(0, 0.0), (2, 0.0), (1, 0.0), (3, 9.0), (3, 0.0), *ALL_MESSAGES[4:]]
+    query, name = ("", topic) if topic == "/odom" else ("?topic=/tf&frame=base_link", "/tf, frame base_link")
+    motion = load_motion(f"{write_bag(tmp_path / 'a.mcap', {topic: 0.0}, messages)}{query}")
+    assert_on_track(motion, 0.0)
+    assert isinstance(motion, Replay)
+    assert motion.notes == (
+        f"{name}: 1 message sorted by time: earlier than the one before",
+        f"{name}: of messages of one time, the last one counts: 1 not read",
+    )
+
+
+def test_velocities_in_a_frame_of_the_world_have_a_note(tmp_path: Path) -> None:
+    store, path = get_typestore(Stores.ROS2_JAZZY), tmp_path / "drive"
+    types: Any = store.types
+    kind = "geometry_msgs/msg/TwistStamped"
+    with Writer(path, version=9, storage_plugin=StoragePlugin.MCAP) as bag:
+        for frame in ("map", "base_link"):
+            connection = bag.add_connection(f"/{frame}/cmd_vel", kind, typestore=store)
+            for k in range(3):
+                stamp = types["builtin_interfaces/msg/Time"](sec=START + k, nanosec=0)
+                header = types["std_msgs/msg/Header"](stamp=stamp, frame_id=frame)
+                vector = types["geometry_msgs/msg/Vector3"]
+                twist = types["geometry_msgs/msg/Twist"](vector(1.0, 0.0, 0.0), vector(0.0, 0.0, 0.0))
+                bag.write(connection, k, store.serialize_cdr(types[kind](header, twist), kind))
+    one, other = (load_motion(f"{path}?topic=/{frame}/cmd_vel") for frame in ("map", "base_link"))
+    assert isinstance(one, VelocityCommands)
+    assert isinstance(other, VelocityCommands)
+    assert one.notes == (
+        "/map/cmd_vel: the velocities have the frame map; they are read as those in the frame of the body",
+    )
+    assert other.notes == ()
+    with pytest.raises(MotionError, match="frame of /map/cmd_vel: base_link; is map"):
+        load_motion(f"{path}?topic=/map/cmd_vel&frame=base_link")
+
+
+def test_pose_that_is_not_finite_is_an_error_with_its_topic(tmp_path: Path) -> None:
+    messages = [*ALL_MESSAGES[:7], (7, np.nan), *ALL_MESSAGES[8:]]
+    path = write_bag(tmp_path / "a.bag", {"/odom": 0.0}, messages)
+    with pytest.raises(MotionError, match=r"a\.bag: /odom: x of row 7: nan; must be finite"):
+        load_motion(path)
+
+
+@pytest.mark.parametrize(
+    ("topics", "query", "message"),
+    [
+        (
+            {},
+            "",
+            r"no poses that a motion could be; needs a topic of a type of .*; the recording has /words \(std_msgs",
+        ),
+        ({}, "?topic=/words", "type of /words: std_msgs/msg/String; must be one of geometry_msgs/msg/PoseStamped, "),
+        ({"/odom": 0.0}, "?topic=words", "type of /words: std_msgs/msg/String; must be one of"),
+        (
+            {"/odom": 0.0},
+            "?topic=/odom&type=geometry_msgs/msg/PoseStamped",
+            "type: geometry_msgs/msg/PoseStamped; /odom has the type nav_msgs/msg/Odometry; omit type=",
+        ),
+        ({"/odom": 0.0}, "?type=tf2_msgs/msg/TFMessage", "no topic of the type tf2_msgs/msg/TFMessage; needs a topic"),
+    ],
+)
+def test_recording_without_such_a_topic_is_an_error_with_its_topics(
+    tmp_path: Path, topics: dict[str, float], query: str, message: str
+) -> None:
+    path = write_bag(tmp_path / "a.mcap", topics, text="hello")
+    with pytest.raises(MotionError, match=message):
+        load_motion(f"{path}{query}")
+
+
+def test_topic_of_a_bag_that_is_a_folder_is_named_after_a_colon(tmp_path: Path) -> None:
+    path = write_bag(tmp_path / "drive.db3", {"/odom": 0.0, "/vicon": 2.0})
+    assert_on_track(load_motion(f"{path.parent}:/vicon"), 2.0)
+
+
+@pytest.mark.parametrize("suffix", [".bag", ".mcap", ".npz"])
+def test_stamp_zero_is_the_start_of_a_simulation(tmp_path: Path, suffix: str) -> None:
+    """The log time of a ROS 1 bag is 1 ns or later, so it must not replace the stamp 0."""
+    world = ns.world.World("w", (ns.world.Model("auv", (ns.world.Link("auv::base"),), "auv::base"),))
+    line = ns.motion.waypoints([0.0, 1.0], [ns.Pose(), ns.Pose((1.0, 0.0, 0.0))])
+    path = tmp_path / f"run{suffix}"
+    ns.simulate(world, 1.0, motion=line, truth_rate=10.0).save(path)
+    motion = load_motion(path)
+    assert isinstance(motion, Replay)
+    np.testing.assert_allclose(motion.trajectory.knots, np.arange(10) * 0.1, atol=1e-15, rtol=0.0)
 
 
 def test_query_of_a_table_is_an_error(tmp_path: Path) -> None:
@@ -268,7 +371,7 @@ def test_recording_stores_the_log_and_its_bandwidth(
         (["--motion", "LOG", "--bandwidth", "-1"], "--bandwidth (Hz): -1; must be a frequency above 0"),
         (
             ["--motion", "LOG", "--bandwidth", "1", "--bandwidth", "2"],
-            "must be a frequency above 0, or MODEL=FREQUENCY",
+            "--bandwidth (Hz): 1, 2; must be given once: it applies to all models; omit the others, or write MODEL",
         ),
         (["--motion", "LOG", "--bandwidth", "rov=1"], "bandwidth of model: rov; must be one of auv"),
         (["--motion", "LOG", "--bandwidth", "7"], "dive.csv: bandwidth (Hz): 7.0; must be >= "),

@@ -613,7 +613,10 @@ def test_info_of_bags(recording: Path, tmp_path: Path) -> None:
         assert dict(found.metadata) == {**expected.metadata, "ros": ros}
         assert f"{3 * 530 + 1} messages from {EPOCH} s" in found.headline
     complete = (recording / "run.bag").read_bytes()
-    for size in (0, 10, 5000, len(complete) // 2, len(complete) - 10):
+    (tmp_path / "empty.bag").touch()
+    with pytest.raises(RecordingError, match=r"empty\.bag: is not a ROS 1 bag; must start with #ROSBAG; copy it again"):
+        read_summary(tmp_path / "empty.bag")
+    for size in (10, 5000, len(complete) // 2, len(complete) - 10):
         (tmp_path / "cut.bag").write_bytes(complete[:size])
         with pytest.raises(
             RecordingError, match=r"cut\.bag: cannot be read: .*[^.]; recover it with: navsense recover .*cut\.bag"

@@ -160,9 +160,15 @@ class WorldOptions:
         """Return the world with the switches of `--switch-on` and `--switch-off`. Raises `SimulationError`."""
         from navsense.world import with_switch
 
+        starts: dict[str, str] = {}
         for option, texts, on in (("--switch-on", self.switch_on, True), ("--switch-off", self.switch_off, False)):
             for text in texts:
                 name, time = parse_switch(option, text)
+                sensor = world.sensor(name).name
+                if not time and starts.setdefault(sensor, option) != option:
+                    allowed = f"contradicts {starts[sensor]} for the start of {sensor}"
+                    remedy = f"omit one of them, or give a time: {option} {name}@10"
+                    raise SimulationError(option, text, allowed=allowed, remedy=remedy)
                 world = with_switch(world, name, on=on, time=time)
         return world
 
@@ -296,9 +302,13 @@ def parse_bandwidth_options(texts: tuple[str, ...]) -> float | dict[str, float] 
     for text in texts:
         model, separator, number = text.rpartition("=")
         value = parse_decimal(number)
-        if value is None or not value > 0.0 or (separator and not model) or (not separator and len(texts) > 1):
+        if value is None or not value > 0.0 or (separator and not model):
             allowed = "must be a frequency above 0, or MODEL=FREQUENCY for each model"
             raise SimulationError("--bandwidth (Hz)", text, allowed=allowed)
+        if not separator and len(texts) > 1:
+            allowed = "must be given once: it applies to all models"
+            remedy = "omit the others, or write MODEL=FREQUENCY for each model"
+            raise SimulationError("--bandwidth (Hz)", ", ".join(texts), allowed=allowed, remedy=remedy)
         if model in bandwidths:
             raise SimulationError("--bandwidth", text, allowed=f"must set the bandwidth of {model} once")
         bandwidths[model] = value

@@ -14,25 +14,40 @@ frame k lies on it at q = 0. With R = rotation_wj, the axis u (unit vector, equa
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Literal
 
 import numpy as np
 
-from navsense.core import inputs
 from navsense.core.errors import MotionError, Where
 from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
 from navsense.core.rotation import cross, multiply, rotate
 from navsense.core.summaries import format_spec
-from navsense.core.text import parse_decimal
 from navsense.core.typing import FloatArray, Quaternions, Times, Vector, Vectors
 from navsense.motion._spline import interpolate, split_rows
-from navsense.motion.base import Motion, MotionBlock, check_instants, copy_read_only, empty_arrays
+from navsense.motion.base import LogContext, Motion, MotionBlock, check_instants, copy_read_only, empty_arrays
+from navsense.motion.log_table import (
+    QUANTITIES,
+    UNITS,
+    LogColumn,
+    LogFile,
+    LogKind,
+    Quantity,
+    check_column,
+    count_rows,
+    parse_column,
+    read_header,
+)
 
 JointKind = Literal["revolute", "prismatic"]
+
+JointUnit = Literal["", "rad", "m"]
+
+LARGEST_STATE = 1e100
+"""Positions, velocities and accelerations of a joint must be below it (SI). The square of one is finite."""
 
 
 @kernel
@@ -60,9 +75,13 @@ class JointTrack:
 
     time: (n,) s, strictly increasing, n >= 2. The first one is 0 or earlier.
     position: (n,) rad or m.
+    unit: of the position, if its log has one.
+    where: the header of its log, if it was read from one.
+    is_recorded: the joint moved in a recording, which has the truth of its links, but not its positions. The rows are
+        placeholders, and a run with them is an error.
 
     Raises `MotionError` for wrong shapes, numbers that are not finite, times that do not increase, and a first time
-    after 0.
+    after 0. Positions, velocities and accelerations of 1e100 and more are errors too.
 
     >>> swing = ns.motion.JointTrack(np.linspace(0.0, 2.0, 201), np.sin(np.linspace(0.0, 2.0, 201)))
     >>> swing.at(np.array([1.0])).round(4)  # sin, cos, -sin
@@ -71,6 +90,9 @@ class JointTrack:
 
     time: Times
     position: FloatArray
+    unit: JointUnit = ""
+    where: Where | None = field(default=None, repr=False)
+    is_recorded: bool = False
     _rows: FloatArray = field(init=False, repr=False)
 
     __repr__ = format_spec
@@ -91,17 +113,29 @@ class JointTrack:
                 raise MotionError(f"{name} of row {bad[0]} of a joint", float(values[bad[0]]), allowed="must be finite")
         late = np.flatnonzero(np.diff(self.time, prepend=-math.inf) <= 0.0)
         if late.size:
-            row = int(late[0])
-            allowed = f"must be after the row before, {float(self.time[row - 1])!r}"
-            remedy = "sort the rows and remove duplicates"
-            raise MotionError(f"time of row {row} of a joint", float(self.time[row]), allowed=allowed, remedy=remedy)
+            raise _make_order_error(self.time, int(late[0]), f"row {late[0]} of a joint", None)
         if self.time[0] > 0.0:
             allowed, remedy = "must be 0 or earlier", "subtract it from all times"
             raise MotionError("time of row 0 of a joint", float(self.time[0]), allowed=allowed, remedy=remedy)
         rows = np.empty((count, 2, 1))
         rows[:, 0, 0] = self.position
-        interpolate(self.time, rows, "not-a-knot")
+        with np.errstate(all="ignore"):  # the states are checked
+            interpolate(self.time, rows, "not-a-knot")
         object.__setattr__(self, "_rows", copy_read_only(np.ascontiguousarray(rows[:, :, 0])))
+        self._check_states()
+
+    def _check_states(self) -> None:
+        """Raise `MotionError` if the motion at a row is too large for the products of accelerations."""
+        for part in split_rows(self.time.size):
+            states = np.empty((self.time[part].size, 3))
+            _evaluate_positions(self.time, self._rows, self.time[part], states)
+            large = np.argwhere(~(np.abs(states) < LARGEST_STATE))
+            if large.size:
+                row, column = large[0].tolist()
+                name = ("position", "velocity", "acceleration")[column]
+                allowed, remedy = f"must be below {LARGEST_STATE:g}", "correct the row"
+                what, value = f"{name} in row {part.start + row} of a joint", float(states[row, column])
+                raise MotionError(what, value, allowed=allowed, remedy=remedy)
 
     @property
     def end(self) -> float:
@@ -118,6 +152,11 @@ class JointTrack:
         _evaluate_positions(self.time, self._rows, time, out)
         out.setflags(write=False)
         return out
+
+
+def _make_order_error(time: Times, row: int, name: str, where: Where | None) -> MotionError:
+    allowed, remedy = f"must be after the row before, {float(time[row - 1])!r}", "sort the rows and remove duplicates"
+    return MotionError(f"time of {name} (s)", float(time[row]), allowed=allowed, where=where, remedy=remedy)
 
 
 JointTracks = Mapping[str, JointTrack]
@@ -142,45 +181,71 @@ def joint_positions(time: Times, positions: Mapping[str, FloatArray]) -> dict[st
     return {name: JointTrack(times, np.array(values, dtype=np.float64)) for name, values in positions.items()}
 
 
-TIME_COLUMNS = ("time", "timestamp", "t")
+_BRACKET = re.compile(r"\s*[\[(]\s*([^\])]*?)\s*[\])]$")
+_ANGLE_SUFFIX = re.compile(r"_(deg|degrees?|rad|radians?)$", re.IGNORECASE)
+"""Units behind an underscore: of angles only, because the name of a joint can end in `_m`."""
 
-_FILE_KIND = inputs.FileKind("log of joints", MotionError, "must be a CSV file in UTF-8, or a recording of messages")
+POSITION = Quantity("rad or m")
+"""Position of a joint in a log."""
 
 
 def read_joint_csv(name: str) -> dict[str, JointTrack]:
-    """Return the tracks of a CSV log with the header `time,JOINT,...`. Raises `MotionError` with the line."""
+    """Return the tracks of a CSV log with the header `time,JOINT,...`. Raises `MotionError` with the line.
 
-    def list_rows() -> Iterator[tuple[int, str]]:
-        lines = ((number, line) for number, line in enumerate(inputs.read_lines(name, _FILE_KIND), 1) if line.strip())
-        return islice(lines, 1, None)
-
-    first = next((line for line in inputs.read_lines(name, _FILE_KIND) if line.strip()), "")
-    columns = [part.strip() for part in first.split(",")]
-    if columns[0].lower() not in TIME_COLUMNS or len(columns) < 2 or "" in columns or len(set(columns)) < len(columns):
+    Delimiters, comments, quotes and units of time are those of motion logs (`motion.log_table`). A joint has its unit
+    in brackets, `slide [m]`, or an angle behind an underscore, `elbow_deg`; without one it is in rad or m.
+    """
+    header = read_header(name)
+    where = Where(name, header.line)
+    columns = [_parse_column(index, cell) for index, cell in enumerate(header.cells)]
+    times = [column for column in columns if column.quantity == "time"]
+    joints = [column for column in columns if column.quantity != "time"]
+    names = [column.quantity for column in joints]
+    if len(times) != 1 or not joints or "" in names or len(set(names)) < len(names):
         allowed = "must be time,JOINT,... with the name of each joint once"
-        raise MotionError("header of the log of joints", first.strip(), allowed=allowed, where=Where(name, 1))
-    count = sum(1 for _ in list_rows())
-    values, lines = np.empty((count, len(columns))), (line for _, line in list_rows())
-    for part in split_rows(count):
+        remedy = "name the columns in the first line" if len(times) != 1 else "add or rename the columns"
+        text = header.text or None
+        raise MotionError("header of the log of joints", text, allowed=allowed, where=where, remedy=remedy)
+    quantities = {"time": QUANTITIES["time"], **dict.fromkeys(names, POSITION)}
+    for column in (*times, *joints):
+        check_column(column, quantities[column.quantity], columns, where)
+    kind = LogKind(("time", *names), _reject_build)
+    start, count = count_rows(name, kind, header.rows)
+    log = LogFile(
+        name, kind, (*times, *joints), len(columns), header.delimiter, header.line, start, count, quantities=quantities
+    )
+    values = log.read_values()
+    late = np.flatnonzero(np.diff(values[:, 0], prepend=-math.inf) <= 0.0)
+    if late.size:
+        row = int(late[0])
+        raise _make_order_error(values[:, 0], row, f"row {row}", log.find_line(row))
+    values[:, 0] -= values[0, 0]
+    tracks = {}
+    for column, positions in zip(joints, values[:, 1:].T, strict=True):
+        unit: JointUnit = "" if column.unit is None else "rad" if column.unit in UNITS["rad"] else "m"
         try:
-            block = np.loadtxt(islice(lines, part.stop - part.start), delimiter=",", comments=None, ndmin=2)
-            values[part] = block
-        except ValueError as error:
-            _raise_first_error(name, list_rows(), columns)
-            raise MotionError("log of joints", str(error), where=Where(name), allowed=_FILE_KIND.allowed) from error
-    return joint_positions(values[:, 0], dict(zip(columns[1:], values[:, 1:].T, strict=True)))
+            tracks[column.quantity] = JointTrack(values[:, 0], positions, unit, where)
+        except MotionError as error:
+            error.what, error.where = error.what.replace("a joint", f"joint {column.quantity}"), Where(name)
+            raise
+    return tracks
 
 
-def _raise_first_error(name: str, rows: Iterable[tuple[int, str]], columns: list[str]) -> None:
-    """Raise `MotionError` for the first row that is not one number for each column."""
-    for number, line in rows:
-        cells = line.split(",")
-        if len(cells) != len(columns):
-            allowed = f"must be {len(columns)}, as in the header"
-            raise MotionError("number of columns", len(cells), allowed=allowed, where=Where(name, number))
-        for cell, column in zip(cells, columns, strict=True):
-            if parse_decimal(cell) is None:
-                raise MotionError(column, cell.strip(), allowed="must be a finite number", where=Where(name, number))
+def _parse_column(index: int, cell: str) -> LogColumn:
+    """Return a column whose quantity is `time` or the name of a joint."""
+    column = parse_column(index, cell)
+    if column.quantity == "time":
+        return column
+    joint = cell.strip()
+    unit = _BRACKET.search(joint) or _ANGLE_SUFFIX.search(joint)
+    if unit is None:
+        return LogColumn(index, joint, joint)
+    return LogColumn(index, joint, joint[: unit.start()], unit.group(1).lower())
+
+
+def _reject_build(log: LogFile, _context: LogContext, _bandwidth: float | None) -> Motion:
+    """Raise `MotionError`: a log of joints is no motion of a model."""
+    raise MotionError("log of joints", "is no motion of a model", where=log.where, remedy="give it as --joints")
 
 
 @kernel

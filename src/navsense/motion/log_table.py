@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, DecimalException
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +22,7 @@ import numpy as np
 
 from navsense.core import inputs
 from navsense.core.errors import MotionError, Where
+from navsense.core.readings import LONGEST_TIME
 from navsense.core.text import parse_decimal
 from navsense.core.typing import FloatArray
 from navsense.core.units import DEGREE
@@ -46,6 +47,7 @@ UNITS: Mapping[str, Mapping[str, float]] = {
     "1": {"": 1.0, "1": 1.0},
     "m/s": dict.fromkeys(("m/s", "m s^-1", "mps"), 1.0),
     "rad/s": dict.fromkeys(("rad/s", "rad s^-1"), 1.0) | dict.fromkeys(("deg/s", "deg s^-1"), DEGREE),
+    "rad or m": _ANGLE | _METRE,
 }
 """SI unit of a quantity -> units that a header can name, with their sizes."""
 
@@ -153,6 +155,7 @@ class LogFile:
     header, start: the lines of the header (0 without one) and of the first row.
     row_count: the number of rows.
     notes: for the user.
+    quantities: quantity of each name in `kind.columns`.
     """
 
     path: str
@@ -164,6 +167,7 @@ class LogFile:
     start: int
     row_count: int
     notes: tuple[str, ...] = ()
+    quantities: Mapping[str, Quantity] = field(default_factory=lambda: QUANTITIES)
 
     @property
     def where(self) -> Where:
@@ -208,13 +212,14 @@ class LogFile:
                     times = [Decimal(split_cells(line, self.delimiter)[wanted[0]]) for line in text]
                     first_time = first_time if part.start else times[0]
                     block[:, 0] = [float((time - first_time).scaleb(exponent)) for time in times]
-            except (ValueError, IndexError, InvalidOperation) as error:
+            except (ValueError, IndexError, DecimalException) as error:
                 self._raise_first_error()
                 allowed = f"must hold rows of {self.format_columns()}"
                 raise MotionError("log", str(error), where=Where(self.path), allowed=allowed) from error
             values[part] = block
         for index, (column, name) in enumerate(zip(self.columns, self.kind.columns, strict=True)):
             self._convert_column(values[:, index], column, name)
+        self._check_span(values[:, 0])
         return values
 
     def format_columns(self) -> str:
@@ -233,12 +238,12 @@ class LogFile:
         if first >= NANOSECOND_STAMP:
             return -9
         allowed = f"must be in seconds, below {LARGEST_TIME:g}, or have a unit in the header"
-        remedy = f"write {column.name}_us or {column.name}_ns in the header"
+        remedy = f"write {column.name}_ms, {column.name}_us or {column.name}_ns in the header"
         raise MotionError(column.name, f"{first:.17g}", where=Where(self.path, number), allowed=allowed, remedy=remedy)
 
     def _convert_column(self, values: FloatArray, column: LogColumn, name: str) -> None:
         """Convert a column to SI in place. Raises `MotionError` for a value that is not finite or beyond its limit."""
-        quantity = QUANTITIES[name]
+        quantity = self.quantities[name]
         size = UNITS[quantity.unit][column.unit] if column.unit and name != "time" else 1.0
         if quantity.unit == "rad" and column.unit is None:
             size = self.kind.angle
@@ -258,6 +263,16 @@ class LogFile:
                 raise MotionError(what, value, where=self.find_line(row), allowed=allowed, remedy=remedy)
         if size != 1.0:
             values *= size
+
+    def _check_span(self, time: FloatArray) -> None:
+        """Raise `MotionError` for the first time (s) that is too late for a stamp."""
+        row = find_first_true(time - time[0] >= LONGEST_TIME)
+        if row >= 0:
+            column = self.columns[0]
+            allowed = f"must be less than {LONGEST_TIME:g} s after the first row"
+            remedy = "correct the row" if column.unit or self.delimiter is None else "write its unit, as time_ns"
+            what, value = f"{column.name} of row {row} (s)", float(time[row])
+            raise MotionError(what, value, where=self.find_line(row), allowed=allowed, remedy=remedy)
 
     def _make_count_error(self, line: int, count: int) -> MotionError:
         is_complete = self.column_count == len(self.columns)
@@ -314,11 +329,18 @@ def _find_quantity(name: str) -> str:
     return _ALIASES.get(last, "")
 
 
-def open_csv(path: str, kinds: Sequence[LogKind]) -> LogFile:
-    """Return a CSV log with the first of `kinds` whose columns its header has. Raises `MotionError` without one.
+class Header(NamedTuple):
+    """The header of a CSV log: its line, its text, its cells, the delimiter, and the rows after it."""
 
-    Comments may precede the header, and the last of them may be the header.
-    """
+    line: int
+    text: str
+    cells: list[str]
+    delimiter: str
+    rows: Iterator[tuple[int, str]]
+
+
+def read_header(path: str) -> Header:
+    """Return the header of a CSV log. Comments may precede it, and the last of them may be the header."""
     lines = list_lines(path, is_csv=True)
     comments: list[tuple[int, str]] = []
     number, text = 1, ""
@@ -334,22 +356,34 @@ def open_csv(path: str, kinds: Sequence[LogKind]) -> LogFile:
         rows = chain([(number, text)], lines)
         number, text = comments[-1]
     cells = split_cells(text.lstrip().lstrip("".join(COMMENT_MARKS)), delimiter)
+    return Header(number, text.strip(), cells, delimiter, rows)
+
+
+def open_csv(path: str, kinds: Sequence[LogKind]) -> LogFile:
+    """Return a CSV log with the first of `kinds` whose columns its header has. Raises `MotionError` without one."""
+    number, text, cells, delimiter, rows = read_header(path)
     header = [parse_column(index, name) for index, name in enumerate(cells)]
     where = Where(path, number)
-    kind = _select_kind(header, kinds, text.strip(), where)
+    kind = _select_kind(header, kinds, text or None, where)
     columns = tuple(column for column in kind.find_columns(header) if column is not None)
     for column, name in zip(columns, kind.columns, strict=True):
-        _check_column(column, name, header, where)
+        check_column(column, QUANTITIES[name], header, where)
+    unread = [column.name for column in header if column not in columns]
+    notes = (f"{Path(path).name}: columns that are not read: {', '.join(unread)}",) if unread else ()
+    start, count = count_rows(path, kind, rows)
+    return LogFile(path, kind, columns, len(cells), delimiter, number, start, count, notes)
+
+
+def count_rows(path: str, kind: LogKind, rows: Iterator[tuple[int, str]]) -> tuple[int, int]:
+    """Return the line of the first row and the number of rows. Raises `MotionError` if there is none."""
     start, _ = next(rows, (0, ""))
     if not start:
         allowed = f"must hold rows of {','.join(kind.columns)}"
         raise MotionError("log without rows", where=Where(path), allowed=allowed)
-    unread = [column.name for column in header if column not in columns]
-    notes = (f"{Path(path).name}: columns that are not read: {', '.join(unread)}",) if unread else ()
-    return LogFile(path, kind, columns, len(cells), delimiter, number, start, 1 + sum(1 for _ in rows), notes)
+    return start, 1 + sum(1 for _ in rows)
 
 
-def _select_kind(header: Sequence[LogColumn], kinds: Sequence[LogKind], text: str, where: Where) -> LogKind:
+def _select_kind(header: Sequence[LogColumn], kinds: Sequence[LogKind], text: str | None, where: Where) -> LogKind:
     """Return the kind of a header. Raises `MotionError` for an unknown one, and for a position in two frames."""
     matches = [kind for kind in kinds if None not in kind.find_columns(header)]
     if matches:
@@ -375,14 +409,14 @@ def _select_kind(header: Sequence[LogColumn], kinds: Sequence[LogKind], text: st
     )
 
 
-def _check_column(column: LogColumn, name: str, header: Sequence[LogColumn], where: Where) -> None:
+def check_column(column: LogColumn, quantity: Quantity, header: Sequence[LogColumn], where: Where) -> None:
     """Raise `MotionError` for several columns of one quantity, and for a unit that the quantity does not have."""
     same = [one.name for one in header if (one.quantity, one.is_alias) == (column.quantity, column.is_alias)]
     if len(same) > 1:
         allowed = f"must have one column of {column.quantity}"
         remedy = f"name it {column.quantity}, or rename the others"
         raise MotionError("columns of the log", ", ".join(same), where=where, allowed=allowed, remedy=remedy)
-    units = UNITS[QUANTITIES[name].unit]
+    units = UNITS[quantity.unit]
     if column.unit is not None and column.unit not in units:
         allowed = f"must be one of {', '.join(units)}"
         raise MotionError(f"unit of {column.name}", column.unit, where=where, allowed=allowed)

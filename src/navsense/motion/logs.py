@@ -97,7 +97,9 @@ def load_log(path: str | os.PathLike[str], context: LogContext, *, bandwidth: fl
             error.where = Where(os.fspath(path))
         raise
     if isinstance(motion, Replay | VelocityCommands):
-        return replace(motion, source=LogSource(Path(path).name, bandwidth=bandwidth), notes=log.notes)
+        return replace(
+            motion, source=LogSource(Path(path).name, bandwidth=bandwidth), notes=(*motion.notes, *log.notes)
+        )
     return motion
 
 
@@ -146,12 +148,43 @@ def _build_geodetic(log: LogFile, context: LogContext, bandwidth: float | None) 
         raise MotionError("log with latitude and longitude", where=log.where, allowed=allowed, remedy=remedy)
     values = log.read_values()
     places = values[:, 1:4]
+    notes = _check_distances(log, origin, places)
     if "depth" in log.kind.columns:
         places[:, 2] = _find_heights(origin, places[:, :2], context.surface - places[:, 2])
     heading, pitch, roll = values[:, 4:].T
     local = make_rotations(roll, -pitch, 0.5 * np.pi - heading)
     rotation = multiply_arrays(find_local_rotations(origin, places), local)
-    return build_replay(*stack_rows(values[:, 0], origin.to_world(places), rotation, log.find_line), bandwidth)
+    rows = stack_rows(values[:, 0], origin.to_world(places), rotation, log.find_line)
+    return replace(build_replay(*rows, bandwidth), notes=notes)
+
+
+EARTH_RADIUS = 6_371_000.0
+"""m, of the sphere that has the mean radius of WGS-84."""
+
+FAR_DISTANCE, LARGEST_DISTANCE = 100e3, 5000e3
+"""m from the origin of the world: from the first one on, a geodetic log has a note. The second one is an error: the
+vertical at the place has turned by 45 degrees, and a depth below the level water surface has no meaning."""
+
+
+def _check_distances(log: LogFile, origin: Origin, places: Vectors) -> tuple[str, ...]:
+    """Return the note about places (n, 3) far from the origin. Raises `MotionError` beyond `LARGEST_DISTANCE`."""
+    latitude, east = places[:, 0], places[:, 1] - origin.longitude
+    # Haversines keep the digits of short distances.
+    square = (
+        np.sin(0.5 * (latitude - origin.latitude)) ** 2
+        + np.cos(latitude) * np.cos(origin.latitude) * np.sin(0.5 * east) ** 2
+    )
+    distance = 2.0 * EARTH_RADIUS * np.arcsin(np.sqrt(np.minimum(square, 1.0)))
+    row = find_first_true(distance > LARGEST_DISTANCE)
+    remedy = "set <spherical_coordinates> to the place of the log, or correct its columns"
+    if row >= 0:
+        what, value = f"place of row {row}", f"{distance[row] / 1e3:.0f} km from the origin of the world"
+        allowed = f"must be within {LARGEST_DISTANCE / 1e3:g} km"
+        raise MotionError(what, value, allowed=allowed, where=log.find_line(row), remedy=remedy)
+    farthest = float(distance.max())
+    if farthest < FAR_DISTANCE:
+        return ()
+    return (f"{Path(log.path).name}: up to {farthest / 1e3:.0f} km from the origin of the world; if not so, {remedy}",)
 
 
 def _find_heights(origin: Origin, coordinates: FloatArray, heights_w: FloatArray) -> FloatArray:
@@ -217,7 +250,8 @@ def _build_commands(log: LogFile, _context: LogContext, bandwidth: float | None)
 def check_no_bandwidth(bandwidth: float | None) -> None:
     """Raise `MotionError` for a bandwidth of velocity commands."""
     if bandwidth is not None:
-        allowed, remedy = "smooths poses, not velocity commands", "limit their acceleration instead: max_acceleration"
+        allowed = "smooths poses, not velocity commands"
+        remedy = "omit it; the drive plug-in of the model limits the acceleration, in Python limits=CommandLimits(...)"
         raise MotionError("bandwidth (Hz)", bandwidth, allowed=allowed, remedy=remedy)
 
 

@@ -114,6 +114,7 @@ class Recovery:
 
     files: patterns of files in a hidden folder. If all of them match, it contains a truncated recording.
     recover: writes the complete part of a recording; gets the first match of the first pattern, and the output path.
+    recover_unless_intact: as `recover`, but writes nothing for a recording that is intact. None: `recover` is used.
     obstacle: reason why a recording cannot be recovered without `recover`.
     magic: first bytes of a file of the format; b"" if they are not known.
     recovers_files: true if `recover` also reads a truncated file under its final name.
@@ -126,6 +127,7 @@ class Recovery:
     magic: bytes = b""
     recovers_files: bool = False
     is_truncated: Callable[[BinaryIO], bool] | None = None
+    recover_unless_intact: Callable[[Path, Path], RecoveryResult] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,15 +1,15 @@
 """Logs of joint positions: CSV, or a recorded topic of `sensor_msgs/JointState`.
 
-    FILE    FILE:TOPIC
+    FILE    FILE:TOPIC    FILE?topic=TOPIC
 
-CSV has the header `time,JOINT,...`: s, and rad or m for each joint, by any unambiguous ending of its name. A topic is
-required if a recording has several topics of joints. Its times are the stamps; the log time for a message without one.
+CSV has the header `time,JOINT,...`: s, and rad or m for each joint, by any unambiguous ending of its name. A column can
+have its unit in the header, as `elbow_deg`. A topic is required if a recording has several topics of joints. Its times
+are the stamps; the log times if no message has one. The last of several messages of one time counts.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +22,9 @@ from navsense.motion.joints import JointTrack, read_joint_csv
 from navsense.recordings import message_recordings
 from navsense.recordings.channels import MessageReader
 from navsense.recordings.columns import read_stamp_field
-from navsense.recordings.format import find_format_of_recording, list_suffixes
+from navsense.recordings.format import find_format_of_recording
 from navsense.recordings.quantities import decode_topic
+from navsense.recordings.recorded_motion import MotionQuery, sort_stamps, split_path
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
 
@@ -42,14 +43,15 @@ def load_joint_log(path: str | os.PathLike[str]) -> dict[str, JointTrack]:
     1.0
     """
     text = os.fspath(path)
-    suffixes = "|".join(re.escape(suffix) for suffix in (*list_suffixes(), "/"))
-    match = None if Path(text).exists() else re.fullmatch(f"(.+?(?:{suffixes})):(.+)", text, re.IGNORECASE | re.DOTALL)
-    file, topic = (Path(match.group(1)), match.group(2)) if match else (Path(text), "")
+    file, query, bandwidth = split_path(text)
+    topic = query.topic
+    if query != MotionQuery(topic) or bandwidth is not None:
+        raise MotionError(f"query of {file}", text.partition("?")[2], allowed="must be topic=TOPIC for joints")
     try:
         if find_format_of_recording(file) is not None and message_recordings.is_message_recording(file):
             with message_recordings.open_messages(file) as reader:
                 return _read_messages(reader, topic, file)
-        return read_joint_csv(text)
+        return read_joint_csv(str(file) if not topic else text)
     except RecordingError as error:
         place = error.where or Where(str(file))
         raise MotionError(error.what, error.value, allowed=error.allowed, where=place, remedy=error.remedy) from error
@@ -73,24 +75,28 @@ def _read_messages(reader: MessageReader, topic: str, file: Path) -> dict[str, J
     else:
         topic = next(iter(channels))
     times: dict[str, list[AnyArray]] = {}
+    log_times: dict[str, list[AnyArray]] = {}
     values: dict[str, list[FloatArray]] = {}
     for part in decode_topic(reader, topic, JOINT_STATE):
         stamp = read_stamp_field(part.rows)
-        stamp = np.where(stamp == 0, part.log_time.astype(np.int64), stamp)
         for index in range(min(part.shape.lengths.get("name", 0), part.shape.lengths.get("position", 0))):
             joint = part.shape.strings[f"name.{index}"]
-            times.setdefault(joint, []).append(stamp)
+            times.setdefault(joint, []).append(np.broadcast_to(stamp, part.log_time.shape))
+            log_times.setdefault(joint, []).append(part.log_time)
             values.setdefault(joint, []).append(np.asarray(part.rows["position"][:, index], dtype=np.float64))
     if not times:
         raise MotionError(f"topic {topic} without positions of joints", where=where)
-    joined = {joint: np.concatenate(parts) for joint, parts in times.items()}
+    has_stamps = any(part.any() for parts in times.values() for part in parts)
+    sources = times if has_stamps else log_times
+    joined = {joint: np.concatenate(parts).astype(np.int64) for joint, parts in sources.items()}
     start = max(int(stamps.min()) for stamps in joined.values())
     tracks = {}
     for joint, stamps in joined.items():
-        order = np.argsort(stamps, kind="stable")
-        time = (stamps[order] - start) / NANOSECONDS_PER_SECOND
+        order, is_last = sort_stamps(stamps)
+        time = (stamps[order][is_last] - start) / NANOSECONDS_PER_SECOND
         try:
-            tracks[joint] = JointTrack(time, np.concatenate(values[joint])[order])
+            tracks[joint] = JointTrack(time, np.concatenate(values[joint])[order][is_last], where=where)
         except MotionError as error:
-            raise MotionError(f"{error.what}: {joint}", error.value, allowed=error.allowed, where=where) from error
+            what = error.what.replace("a joint", f"joint {joint} in {topic}")
+            raise MotionError(what, error.value, allowed=error.allowed, where=where, remedy=error.remedy) from error
     return tracks

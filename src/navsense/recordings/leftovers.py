@@ -151,7 +151,8 @@ def recover(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = N
     """Recover the truncated recording `path` to `out`, by default `path` with -recovered in its name.
 
     An existing MCAP file or ROS 1 bag is read and kept. For other recordings, the hidden folder is read and then
-    removed. Without a hidden folder, nothing is written for a recording that is intact.
+    removed. Without a hidden folder, nothing is written for a recording that is intact, unless `out` is given for an
+    MCAP file or a ROS 1 bag.
     Raises `RecordingError` if nothing can be recovered, or if `out` cannot be written, has another suffix or is
     `path`.
     """
@@ -201,9 +202,12 @@ def _recover_file(
             remedy=f"name it {target.with_suffix(suffix).name}",
         )
     check_recording_path(recording_format, target)
-    assert recording_format.recovery.recover is not None  # noqa: S101 - the callers pass no other format
+    recover_file = recording_format.recovery.recover
+    if out is None and file == path:
+        recover_file = recording_format.recovery.recover_unless_intact or recover_file
+    assert recover_file is not None  # noqa: S101 - the callers pass no other format
     try:
-        return recording_format.recovery.recover(file, target)
+        return recover_file(file, target)
     except NavsenseError:
         raise
     except OSError as error:

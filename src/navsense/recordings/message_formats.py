@@ -107,7 +107,12 @@ MCAP = replace(
     open_copy=McapCopy,
     copy_file=copy_mcap,
     recovery=Recovery(
-        ("*.mcap",), recover_mcap, magic=records.MAGIC, recovers_files=True, is_truncated=records.is_truncated
+        ("*.mcap",),
+        recover_mcap,
+        magic=records.MAGIC,
+        recovers_files=True,
+        is_truncated=records.is_truncated,
+        recover_unless_intact=partial(recover_mcap, keep_intact=False),
     ),
 )
 
@@ -140,7 +145,13 @@ ROS1_BAG = replace(
     open_writer=open_ros1_writer,
     open_messages=open_bag,
     open_copy=partial(BagCopy, is_ros1=True),
-    recovery=Recovery(("*.bag",), recover_bag, magic=BAG_MAGIC, recovers_files=True),
+    recovery=Recovery(
+        ("*.bag",),
+        recover_bag,
+        magic=BAG_MAGIC,
+        recovers_files=True,
+        recover_unless_intact=partial(recover_bag, keep_intact=False),
+    ),
 )
 
 ROS2_BAG = replace(

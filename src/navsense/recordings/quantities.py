@@ -61,7 +61,7 @@ QUANTITIES: Mapping[str, MessageQuantities] = {
     "geometry_msgs/msg/Vector3": MessageQuantities(velocity=""),
     "geometry_msgs/msg/Vector3Stamped": MessageQuantities(field="vector", velocity="vector", frame="header.frame_id"),
     "geometry_msgs/msg/Twist": MessageQuantities(velocity="linear"),
-    "geometry_msgs/msg/TwistStamped": MessageQuantities(velocity="twist.linear"),
+    "geometry_msgs/msg/TwistStamped": MessageQuantities(velocity="twist.linear", frame="header.frame_id"),
     "geometry_msgs/msg/TwistWithCovarianceStamped": MessageQuantities(velocity="twist.twist.linear"),
 }
 """Message type -> the quantities that it holds."""

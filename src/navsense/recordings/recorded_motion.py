@@ -24,8 +24,8 @@ from navsense import recordings
 from navsense.core.errors import MotionError, RecordingError, Where
 from navsense.core.inputs import path_exists
 from navsense.core.names import resolve_name
-from navsense.core.text import parse_decimal
-from navsense.core.typing import FloatArray, IntArray
+from navsense.core.text import format_count, parse_decimal
+from navsense.core.typing import BoolArray, FloatArray, IntArray
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import read_stamps
 from navsense.motion.base import NO_CONTEXT, LogContext, LogSource, Motion
@@ -142,6 +142,9 @@ def split_path(text: str) -> tuple[Path, MotionQuery, float | None]:
         return Path(file), MotionQuery(**options), bandwidth
     suffixes = "|".join(re.escape(suffix) for suffix in (*list_suffixes(), "/"))
     match = re.fullmatch(f"(.+?(?:{suffixes})):(.+)", text, re.IGNORECASE | re.DOTALL)
+    folder, colon, name = text.partition(":")
+    if match is None and colon and name and path_exists(Path(folder)) and Path(folder).is_dir():
+        return Path(folder), MotionQuery(topic=name), None
     return (
         (Path(match.group(1)), MotionQuery(topic=match.group(2)), None) if match else (Path(text), MotionQuery(), None)
     )
@@ -154,12 +157,31 @@ def _select_name(names: Sequence[str], name: str, file: Path) -> str:
     if names and name:
         separator = "/" if names[0].startswith("/") else "::"
         return resolve_name(name, names, "poses", where=Where(str(file)), error=MotionError, separator=separator)
-    allowed_names = ", ".join(names) or "none"
-    remedy = f"write {file}:{names[0]}" if names else ""
-    what = "poses" if name else f"{len(names) or 'no'} poses that a motion could be"
-    raise MotionError(
-        what, name or None, allowed=f"must be one of {allowed_names}", where=Where(str(file)), remedy=remedy
-    )
+    what = f"{len(names) or 'no'} poses that a motion could be"
+    allowed = f"must be one of {', '.join(names)}" if names else "needs the true poses of a link that moves"
+    remedy = f"write {file}:{names[0]}" if names else "record the run with its ground truth"
+    raise MotionError(what, allowed=allowed, where=Where(str(file)), remedy=remedy)
+
+
+LISTED_TOPICS = 8
+"""Largest number of topics in an error."""
+
+
+def _make_topic_error(reader: MessageReader, file: Path, query: MotionQuery) -> MotionError:
+    """Return the error for a recording without a topic that the query selects."""
+    where, types = Where(str(file)), ", ".join(sorted(TOPIC_READERS))
+    wanted = query.topic or query.link
+    named = next((channel for channel in reader.channels if wanted.strip("/") == channel.topic.strip("/")), None)
+    if named is not None and named.type in TOPIC_READERS:
+        allowed, remedy = f"{named.topic} has the type {named.type}", "omit type="
+        return MotionError("type", query.type, allowed=allowed, where=where, remedy=remedy)
+    if named is not None:
+        return MotionError(f"type of {named.topic}", named.type, allowed=f"must be one of {types}", where=where)
+    what = f"no topic of the type {query.type}" if query.type else "no poses that a motion could be"
+    topics = [f"{channel.topic} ({channel.type})" for channel in reader.channels]
+    more = f" and {len(topics) - LISTED_TOPICS} more" if len(topics) > LISTED_TOPICS else ""
+    remedy = f"the recording has {', '.join(topics[:LISTED_TOPICS]) or 'no topics'}{more}"
+    return MotionError(what, allowed=f"needs a topic of a type of {types}", where=where, remedy=remedy)
 
 
 def _read_truth(recording: Dataset, file: Path, query: MotionQuery, bandwidth: float | None) -> tuple[Replay, str]:
@@ -179,12 +201,41 @@ def _read_truth(recording: Dataset, file: Path, query: MotionQuery, bandwidth: f
     selected = _select_name(names, link, file)
     truth = recording.truth[selected]
     time = np.rint((truth.time - truth.time[:1]) * NANOSECONDS_PER_SECOND).astype(np.int64)
-    return _make_replay(time, truth.position, truth.orientation, bandwidth), selected
+    return _make_replay(time, np.hstack((truth.position, truth.orientation)), selected, bandwidth), selected
 
 
-def _make_replay(time: IntArray, position: FloatArray, orientation: FloatArray, bandwidth: float | None) -> Replay:
-    """Return the motion of poses: times (n,) ns, positions (n, 3) m, orientations (n, 4) w x y z."""
-    return from_arrays((time - time[:1]) / NANOSECONDS_PER_SECOND, position, orientation, bandwidth=bandwidth)
+def _make_replay(time: IntArray, poses: FloatArray, series: str, bandwidth: float | None) -> Replay:
+    """Return the motion of poses at times (n,) ns: rows of x y z (m) and w x y z (n, 7).
+
+    Messages can arrive late, or twice: they are sorted, and the last of several of one time counts. A note says so.
+    """
+    late_count = int(np.count_nonzero(np.diff(time) < 0))
+    order, is_last = sort_stamps(time)
+    equal_count = len(time) - np.count_nonzero(is_last)
+    time, poses = time[order][is_last], poses[order][is_last]
+    notes = [f"{series}: {format_count(late_count, 'message')} sorted by time: earlier than the one before"] * (
+        late_count > 0
+    )
+    if equal_count:
+        notes.append(f"{series}: of messages of one time, the last one counts: {equal_count} not read")
+    seconds = (time - time[:1]) / NANOSECONDS_PER_SECOND
+    try:
+        replay = from_arrays(seconds, poses[:, :3], poses[:, 3:], bandwidth=bandwidth)
+    except MotionError as error:
+        error.what = f"{series}: {error.what}"
+        raise
+    return replace(replay, notes=(*replay.notes, *notes))
+
+
+def select_times(stamp: IntArray, log_time: IntArray) -> IntArray:
+    """Return the stamps (n,) ns; the log times if no message has a stamp. A stamp of 0 is the start of a simulation."""
+    return stamp if stamp.any() else log_time.astype(np.int64)
+
+
+def sort_stamps(stamps: IntArray) -> tuple[IntArray, BoolArray]:
+    """Return the order (n,) of stamps, and a mask of the sorted ones that is true for the last of each time."""
+    order = np.argsort(stamps, kind="stable")
+    return order, np.append(np.diff(stamps[order]) > 0, True)[: len(stamps)]
 
 
 def _read_messages(file: Path, query: MotionQuery, context: LogContext, bandwidth: float | None) -> tuple[Motion, str]:
@@ -200,15 +251,13 @@ def _read_messages(file: Path, query: MotionQuery, context: LogContext, bandwidt
 def _read_poses(
     reader: MessageReader, channel: Channel, query: MotionQuery, _context: LogContext, bandwidth: float | None
 ) -> Replay:
-    """Return the motion of a topic with one pose in each message. A message without a stamp has its log time."""
+    """Return the motion of a topic with one pose in each message. A topic without stamps has the log times."""
     paths = QUANTITIES[channel.type]
     members = [*list_members(paths.position or "", "xyz"), *list_members(paths.orientation or "", "wxyz")]
     topic_values = read_values(reader, channel.topic, channel.type, members)
-    if query.frame not in ("", topic_values.frame.lstrip("/")):
-        allowed = f"is {topic_values.frame}" if topic_values.frame else f"{channel.type} has no name of its frame"
-        raise MotionError(f"frame of {channel.topic}", query.frame, allowed=allowed, where=reader.where)
-    time = np.where(topic_values.stamp == 0, topic_values.log_time, topic_values.stamp)
-    return _make_replay(time, topic_values.values[:, :3], topic_values.values[:, 3:], bandwidth)
+    _check_frame(reader, channel, query, topic_values.frame.lstrip("/"))
+    time = select_times(topic_values.stamp, topic_values.log_time)
+    return _make_replay(time, topic_values.values, channel.topic, bandwidth)
 
 
 COMMAND_TYPES: Mapping[str, str] = {"geometry_msgs/msg/Twist": "", "geometry_msgs/msg/TwistStamped": "twist."}
@@ -216,22 +265,38 @@ COMMAND_TYPES: Mapping[str, str] = {"geometry_msgs/msg/Twist": "", "geometry_msg
 
 
 def _read_commands(
-    reader: MessageReader, channel: Channel, _query: MotionQuery, _context: LogContext, bandwidth: float | None
+    reader: MessageReader, channel: Channel, query: MotionQuery, _context: LogContext, bandwidth: float | None
 ) -> VelocityCommands:
     """Return the motion of a topic of velocity commands, at its stamps; at its log times without them.
 
-    The last of several messages of one time counts.
+    The last of several messages of one time counts. The frame of the commands is that of the body, whatever its name; a
+    note names a frame of the world.
     """
     check_no_bandwidth(bandwidth)
     path = COMMAND_TYPES[channel.type]
     members = [*list_members(f"{path}linear", "xyz"), *list_members(f"{path}angular", "xyz")]
     topic_values = read_values(reader, channel.topic, channel.type, members)
-    stamps = np.where(topic_values.stamp == 0, topic_values.log_time, topic_values.stamp)
-    order = np.argsort(stamps, kind="stable")
-    stamps, twists = stamps[order], topic_values.values[order]
-    is_last = np.append(np.diff(stamps) > 0, True)
-    stamps, twists = stamps[is_last], twists[is_last]
-    return velocity_commands((stamps - stamps[:1]) / NANOSECONDS_PER_SECOND, twists[:, :3], twists[:, 3:])
+    frame = topic_values.frame.lstrip("/")
+    _check_frame(reader, channel, query, frame)
+    stamps = select_times(topic_values.stamp, topic_values.log_time)
+    order, is_last = sort_stamps(stamps)
+    stamps, twists = stamps[order][is_last], topic_values.values[order][is_last]
+    motion = velocity_commands((stamps - stamps[:1]) / NANOSECONDS_PER_SECOND, twists[:, :3], twists[:, 3:])
+    if frame not in WORLD_FRAMES:
+        return motion
+    note = f"{channel.topic}: the velocities have the frame {frame}; they are read as those in the frame of the body"
+    return replace(motion, notes=(*motion.notes, note))
+
+
+WORLD_FRAMES = ("map", "odom", "world", "earth", "world_ned")
+"""Names of frames that are not those of a body."""
+
+
+def _check_frame(reader: MessageReader, channel: Channel, query: MotionQuery, frame: str) -> None:
+    """Raise `MotionError` for a query of another frame than that of the messages ("" if they have none)."""
+    if query.frame not in ("", frame):
+        allowed = f"is {frame}" if frame else f"{channel.type} has no name of its frame"
+        raise MotionError(f"frame of {channel.topic}", query.frame, allowed=allowed, where=reader.where)
 
 
 def _read_transforms(
@@ -241,7 +306,7 @@ def _read_transforms(
 
     Raises `MotionError` if the query names no frame and several move, and if the parent of the frame changes.
     """
-    frames: dict[tuple[str, str], list[tuple[IntArray, IntArray, FloatArray]]] = {}
+    frames: dict[tuple[str, str], list[tuple[IntArray, IntArray, IntArray, FloatArray]]] = {}
     for part in decode_topic(reader, channel.topic, channel.type):
         is_list = channel.type in TRANSFORM_LISTS
         paths = [f"transforms.{i}." for i in range(part.shape.lengths.get("transforms", 0))] if is_list else [""]
@@ -253,20 +318,25 @@ def _read_transforms(
             ]
             poses = np.stack([part.rows[member] for member in members], axis=1)
             stamp = read_stamps(part.rows, f"{path}header.stamp")
-            rows = (part.number, np.where(stamp == 0, part.log_time, stamp), poses)
+            stamp = np.broadcast_to(stamp, part.log_time.shape)
+            rows = (part.number, stamp, part.log_time.astype(np.int64), poses)
             frames.setdefault((names[0], names[1]), []).append(rows)
+    if not frames:
+        what, remedy = f"{channel.topic} without transforms", "name another topic, or a link"
+        raise MotionError(what, allowed="must have transforms of a frame", where=reader.where, remedy=remedy)
     selected = [names for names in frames if query.frame in ("", names[0])]
-    listed = ", ".join(f"{child} (in {parent})" for child, parent in frames) or "none"
+    listed = ", ".join(f"{child} (in {parent})" for child, parent in frames)
     if len(selected) != 1:
         what = "parents of the frame" if query.frame and selected else "frame that moves"
         value = ", ".join(parent for _, parent in selected) if query.frame and selected else query.frame or None
         allowed = f"must be one of {listed}"
         raise MotionError(what, value, allowed=allowed, where=reader.where, remedy="write ?topic=TOPIC&frame=FRAME")
     parts = frames[selected[0]]
-    order = np.argsort(np.concatenate([number for number, _, _ in parts]), kind="stable")
-    time = np.concatenate([stamp for _, stamp, _ in parts])[order]
-    poses = np.concatenate([values for _, _, values in parts])[order]
-    return _make_replay(time, poses[:, :3], poses[:, 3:], bandwidth)
+    order = np.argsort(np.concatenate([number for number, *_ in parts]), kind="stable")
+    stamps, log_times = (np.concatenate([part[index] for part in parts])[order] for index in (1, 2))
+    time = select_times(stamps, log_times)
+    poses = np.concatenate([part[3] for part in parts])[order]
+    return _make_replay(time, poses, f"{channel.topic}, frame {selected[0][0]}", bandwidth)
 
 
 TRANSFORM_LISTS = ("tf2_msgs/msg/TFMessage", "tf/msg/tfMessage")
@@ -293,9 +363,12 @@ def _select_channel(reader: MessageReader, file: Path, query: MotionQuery, comma
         if channel.is_ros and channel.type in TOPIC_READERS and query.type in ("", channel.type)
         if not channel.topic.endswith("tf_static")
     ]
+    name = query.topic or query.link
+    is_named = any(name.strip("/") == channel.topic.strip("/") for channel in reader.channels)
+    if not found or (is_named and not any(name.strip("/") == channel.topic.strip("/") for channel in found)):
+        raise _make_topic_error(reader, file, query)
     # Topics of poses come first.
     channels = {channel.topic: channel for channel in sorted(found, key=lambda one: one.type not in POSE_TYPES)}
-    name = query.topic or query.link
     if name:
         stored = message_recordings.read_stored_topics(reader).list_truth_topics()
         links = {link: topic for link, topic in stored.items() if topic in channels}

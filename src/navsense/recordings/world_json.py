@@ -62,7 +62,7 @@ def make_opaque_sensor(kind: str, outputs: Sequence[Output]) -> Sensor:
 RECORDED_MOTION = Stationary()
 """Placeholder for the unknown motion of a model that moves, or whose truth is recorded. It does not stand still."""
 
-RECORDED_TRACK = JointTrack(np.array((0.0, 1.0)), np.zeros(2))
+RECORDED_TRACK = JointTrack(np.array((0.0, 1.0)), np.zeros(2), is_recorded=True)
 """Placeholder for the unknown track of a joint that moves."""
 
 RECORDED_CURRENT = UniformField((0.0, 0.0, 0.0))

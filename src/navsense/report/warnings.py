@@ -25,6 +25,7 @@ import numpy as np
 
 from navsense.core.readings import Reading
 from navsense.core.text import format_count, format_duration
+from navsense.core.typing import FloatArray
 from navsense.figures import find_time_spans
 from navsense.recordings.info import DURATION_KEY
 from navsense.report.axes import choose_scale, format_quantity
@@ -71,9 +72,12 @@ def find_entries(
     entries = [ReportEntry(note.what, note.reason) for note in data.world_warnings]
     entries += _check_recording(data, track_map)
     for name, reading in data.readings.items():
+        sensor = data.sensors.get(name)
+        # The times of switches are true times.
+        scheduled = sensor if data.has_true_time else None
         texts = chain(
-            _check_silence(reading),
-            _check_values(reading, data.sensors.get(name)),
+            _check_silence(reading, scheduled, data.span),
+            _check_values(reading, sensor),
             _check_bottom(reading),
             _check_beams(reading),
             _check_noise(sections[name]),
@@ -85,8 +89,13 @@ def find_entries(
             text = "no figures, and noise not tested: the recording has no ideal readings of it"
             entries.append(ReportEntry(name, text, "note"))
         entries += [ReportEntry(name, text, "note") for text in _list_untested(sections[name])]
+        off_time = 0.0 if scheduled is None else _compute_off_time(scheduled, np.array(data.span))[1]
+        if off_time > 0.0 and bool(reading.emitted.any()):
+            text = f"is off by its schedule for {_format_gap(off_time)}; gaps are those of the time when it is on"
+            entries.append(ReportEntry(name, text, "note"))
     for name in sorted(set(data.sensors) - set(data.readings)):
-        entries.append(ReportEntry(name, "has no recorded samples"))
+        is_off = _is_off(data.sensors[name], data.span)
+        entries.append(ReportEntry(name, OFF if is_off else "has no recorded samples"))
     for (name, kind), spans in list_faults_without_flags(data).items():
         first, last = spans[0][0], spans[-1][1]
         entries.append(
@@ -133,10 +142,34 @@ def _check_recording(data: ReportData, track_map: TrackMap | None) -> Iterator[R
             yield ReportEntry(data.tracks[track.name], text)
 
 
-def _check_silence(reading: Reading) -> Iterator[str]:
-    """Yield the longest time without a valid sample, and the share of invalid samples."""
+OFF = "is off for the whole recording: it publishes nothing until it is switched on, as by --switch-on"
+"""Text about a sensor that its schedule never switches on."""
+
+
+def _compute_off_time(sensor: MountedSensor, time: FloatArray) -> FloatArray:
+    """Return how long (s) the schedule of a sensor has it off between the first time and each time (n,) s."""
+    instants = np.array([switch.time for switch in sensor.switches])
+    knots = np.unique(np.concatenate((time, instants)))
+    off = ~sensor.compute_on(knots[:-1])
+    total = np.concatenate(([0.0], np.cumsum(np.diff(knots) * off)))
+    off_time: FloatArray = np.interp(time, knots, total) - np.interp(time[0], knots, total)
+    return off_time
+
+
+def _is_off(sensor: MountedSensor, span: tuple[float, float]) -> bool:
+    """Return True if a sensor is off by its schedule from the first time (s) of a span until the last."""
+    return not bool(sensor.compute_on(np.array([span[0]]))[0]) and not any(
+        switch.on and span[0] <= switch.time <= span[1] for switch in sensor.switches
+    )
+
+
+def _check_silence(reading: Reading, sensor: MountedSensor | None, span: tuple[float, float]) -> Iterator[str]:
+    """Yield the longest time without a valid sample while the sensor is on, and the share of invalid samples."""
     valid = np.asarray(reading.emitted & reading.valid)
     times, all_times = reading.time[valid], reading.time
+    if sensor is not None and not times.size and _is_off(sensor, span):
+        yield OFF
+        return
     if not all_times.size:
         yield "has no samples"
         return
@@ -146,6 +179,8 @@ def _check_silence(reading: Reading) -> Iterator[str]:
     interval = float(np.median(np.diff(times))) if times.size > 1 else 0.0
     marks = np.concatenate((all_times[:1], times, all_times[-1:]))
     gaps = np.diff(marks)
+    if sensor is not None and not sensor.is_always_on:
+        gaps = gaps - np.diff(_compute_off_time(sensor, marks))
     longest = int(np.argmax(gaps))
     if gaps[longest] > max(MAX_SILENCE, MAX_INTERVALS * interval):
         yield f"no valid sample for {_format_gap(gaps[longest])} from {_format_time(marks[longest])}, the longest gap"

@@ -14,7 +14,7 @@ from navsense.environment.terrain.base import LazyShape
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.motion.base import Motion
 from navsense.motion.derived import attach
-from navsense.motion.joints import JointMotion, JointTrack, JointTracks
+from navsense.motion.joints import JointMotion, JointTrack, JointTracks, JointUnit
 from navsense.motion.stationary import Stationary
 from navsense.sensors.base import UsesRayCasting
 from navsense.world import JOINT_KINDS, Joint, Link, Model, MountedSensor, World
@@ -40,19 +40,29 @@ def replace_motions(world: World, motions: Mapping[str, Motion]) -> World:
     return replace(world, models=tuple(replace(m, motion=motions.get(m.name, m.motion)) for m in world.models))
 
 
+UNITS_OF_KINDS: Mapping[str, JointUnit] = {"revolute": "rad", "prismatic": "m"}
+"""Unit of the position of a joint that moves."""
+
+
 def replace_joint_tracks(world: World, tracks: JointTracks) -> World:
     """Return the world with joints that follow these tracks; a key is any unambiguous ending of a joint's name.
 
     Raises `SimulationError` for an unknown joint, a joint that has no position, and a joint in a loop of links.
     """
     models = {joint.name: model for model in world.models for joint in model.joints}
+    kinds = {joint.name: JOINT_KINDS.get(joint.type, "") for model in world.models for joint in model.joints}
     moved: dict[str, JointTrack] = {}
     for given, track in tracks.items():
-        name = resolve_name(given, models, "joint", error=SimulationError)
+        name = resolve_name(given, models, "joint", error=SimulationError, where=track.where)
         if name in moved:
-            raise SimulationError("joint", given, allowed=f"is a second track of {name}")
+            raise SimulationError("joint", given, allowed=f"is a second track of {name}", where=track.where)
         if models[name].static:
-            raise SimulationError("joint", name, allowed="is a joint of a static model and cannot move")
+            allowed = "is a joint of a static model and cannot move"
+            raise SimulationError("joint", name, allowed=allowed, where=track.where)
+        unit = UNITS_OF_KINDS.get(kinds[name], track.unit)
+        if track.unit not in ("", unit):
+            allowed = f"must be {unit}: the joint is {kinds[name]}"
+            raise SimulationError(f"unit of joint {name}", track.unit, allowed=allowed, where=track.where)
         moved[name] = track
     changed = []
     for model in world.models:
@@ -80,8 +90,13 @@ def _check_tree(moved: Joint, joints: Sequence[Joint]) -> None:
 
 
 def list_joint_ends(world: World) -> dict[str, float]:
-    """Return the end (s) of the track of each joint that moves."""
-    return {j.name: j.track.end for model in world.models for j in model.joints if j.track is not None}
+    """Return the end (s) of the track of each joint that moves. Raises `SimulationError` for one of a recording."""
+    tracks = {j.name: j.track for model in world.models for j in model.joints if j.track is not None}
+    for name, track in tracks.items():
+        if track.is_recorded:
+            allowed, remedy = "moved in the recording, which has no positions of joints", "give its log: joints="
+            raise SimulationError("joint", name, allowed=allowed, remedy=remedy)
+    return {name: track.end for name, track in tracks.items()}
 
 
 def resolve_motions(world: World) -> Motions:

@@ -38,6 +38,11 @@ class _McapRecovery:
         self.has_end = False
         self._unchunked = bytearray()
 
+    @property
+    def is_complete(self) -> bool:
+        """True if the end was found, and no damage."""
+        return self.has_end and not self.damaged
+
     def copy_records(self, start: int, end: int) -> None:
         """Copy all complete records between two offsets, and compare them with the summary after them."""
         statistics = b""
@@ -158,8 +163,12 @@ class _McapRecovery:
         return indexes
 
 
-def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> RecoveryResult:
+def recover_mcap(
+    path: str | os.PathLike[str], out: str | os.PathLike[str], *, keep_intact: bool = True
+) -> RecoveryResult:
     """Write all complete chunks of the MCAP file `path` to `out`, which appears when it is complete.
+
+    keep_intact: whether `out` appears for a file that is intact.
 
     Raises `RecordingError` if `path` is not an MCAP file, cannot be read or has a live writer, and if `out` cannot be
     written.
@@ -171,20 +180,18 @@ def recover_mcap(path: str | os.PathLike[str], out: str | os.PathLike[str]) -> R
                 raise atomic.make_unfinished_error(path)
             end = file.seek(0, os.SEEK_END)
             name, start = read_profile(file, path, end)
-            recovery = _recover_byte_range(path, file, (start, end), name, out)
-            is_complete = recovery.has_end and not recovery.damaged
-            is_intact = is_complete and _is_intact(path, file)
+            recovery, is_intact = _recover_byte_range(path, file, (start, end), name, out, keep_intact=keep_intact)
     except OSError as error:
         raise make_os_error(path, error, "read") from error
     counts: dict[str, int] = {}
     for channel_id, topic in recovery.topics.items():
         counts[topic] = counts.get(topic, 0) + recovery.out.message_counts[channel_id]
     return RecoveryResult(
-        str(out),
+        str(out) if keep_intact or not is_intact else "",
         sum(counts.values()),
         recovery.chunks,
         recovery.damaged,
-        is_complete,
+        recovery.is_complete,
         counts,
         is_truncated=not recovery.has_end,
         is_intact=is_intact,
@@ -201,8 +208,14 @@ def _is_intact(path: Path, file: BinaryIO) -> bool:
     return True
 
 
-def _recover_byte_range(path: Path, file: BinaryIO, byte_range: tuple[int, int], name: str, out: Path) -> _McapRecovery:
-    """Copy a range of bytes of the old file to `out`; after an error no file is left."""
+def _recover_byte_range(
+    path: Path, file: BinaryIO, byte_range: tuple[int, int], name: str, out: Path, *, keep_intact: bool
+) -> tuple[_McapRecovery, bool]:
+    """Copy a range of bytes of the old file to `out`, and return whether the old file is intact.
+
+    No file is left after an error, and for an intact file without `keep_intact`: only the copy of all chunks shows that
+    none is damaged.
+    """
     try:
         work = HiddenFolder(out)
     except OSError as error:
@@ -212,6 +225,9 @@ def _recover_byte_range(path: Path, file: BinaryIO, byte_range: tuple[int, int],
         writer = McapFileWriter(work.folder / out.name, name, final_path=out)
         recovery = _McapRecovery(path, file, writer)
         recovery.copy_records(*byte_range)
+        is_intact = recovery.is_complete and _is_intact(path, file)
+        if is_intact and not keep_intact:
+            return recovery, is_intact
         writer.finish()
         try:
             work.commit(writer.path)
@@ -221,4 +237,4 @@ def _recover_byte_range(path: Path, file: BinaryIO, byte_range: tuple[int, int],
         if writer is not None:
             writer.release()
         work.release()
-    return recovery
+    return recovery, is_intact

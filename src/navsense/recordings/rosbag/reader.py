@@ -53,6 +53,10 @@ def check_bag(path: Path, kind: inputs.FileKind) -> None:
             raise kind.error(kind.what, value, where=Where(str(file)), allowed=allowed, remedy="rename it")
 
 
+BAG_START = b"#ROSBAG"
+"""First bytes of a ROS 1 bag of any version."""
+
+
 @contextmanager
 def open_bag(path: Path) -> Iterator[IndexedReader]:
     """Yield a reader of a bag. Errors of rosbags become a `RecordingError`."""
@@ -68,6 +72,11 @@ def open_bag(path: Path) -> Iterator[IndexedReader]:
     if not folder.is_dir():
         open_for_reading(folder).close()
     check_bag(folder, BAG)
+    if is_ros1:
+        with open_for_reading(path) as file:
+            if file.read(len(BAG_START)) != BAG_START:
+                allowed, remedy = f"must start with {BAG_START.decode()}", "copy it again, or name another file"
+                raise RecordingError("is not a ROS 1 bag", where=Where(str(path)), allowed=allowed, remedy=remedy)
     remedy = find_damaged_file_remedy(path) if is_ros1 else ""
     with limit_rosbags():
         with map_bag_errors(path, remedy):

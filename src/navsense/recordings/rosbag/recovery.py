@@ -126,6 +126,7 @@ class TruncatedBagReader:
     chunk_count: int = 0
     damaged_count: int = 0
     has_index: bool = False
+    has_damaged_definition: bool = False
 
     def __post_init__(self) -> None:
         """Find the topics. Raises `RecordingError` for another file than a ROS 1 bag."""
@@ -147,6 +148,13 @@ class TruncatedBagReader:
         }
         self.channels = list(dict.fromkeys(self._connections.values()))
         self.is_navsense = bool(self.metadata)
+
+    @property
+    def is_intact(self) -> bool:
+        """True if no chunk, connection or definition is damaged, and the index names all chunks."""
+        has_problem = any(channel.definition_problem for channel in self.channels)
+        is_damaged = bool(self.damaged_count or self.lost or self.has_damaged_definition or has_problem)
+        return self.has_index and not is_damaged
 
     def _is_metadata(self, message: BagRecord) -> bool:
         """Return True if a message contains the metadata of the recording."""
@@ -186,11 +194,13 @@ class TruncatedBagReader:
         known = self._connections.get(record.connection)
         if record.kind != CONNECTION or (known is not None and not known.definition_problem):
             return
+        self.has_damaged_definition |= known is not None
         try:
             fields = parse_header(record.data)
             topic, message_type = (fields[key].decode(errors="replace") for key in ("topic", "type"))
             definition = fields["message_definition"]
         except (DamagedError, KeyError):
+            self.has_damaged_definition = True
             return
         topic = record.header.get("topic", topic.encode()).decode(errors="replace")
         package, _, name = message_type.partition("/")
@@ -269,10 +279,15 @@ def _make_channel(
     return Channel(topic, message_type, encoding or CDR, definition, schema_encoding, latched, profiles)
 
 
-def recover_bag(path: Path, out: Path) -> RecoveryResult:
-    """Recover the complete chunks of a ROS 1 bag."""
+def recover_bag(path: Path, out: Path, *, keep_intact: bool = True) -> RecoveryResult:
+    """Recover the complete chunks of a ROS 1 bag. An intact bag is copied only with `keep_intact`."""
     with open_for_reading(path) as file, map_bag_errors(path):
         source = TruncatedBagReader(path, file)
+        if not keep_intact and source.is_intact:
+            count, notes = sum(1 for _ in source.read_messages()), _list_notes(source, ())
+            return RecoveryResult(
+                "", count, source.chunk_count, complete=True, notes=notes, is_truncated=False, is_intact=True
+            )
         count, lost = copy_messages(source, out)
     lost += source.lost
     damaged_count = source.damaged_count + len(lost)
