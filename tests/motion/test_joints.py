@@ -425,7 +425,7 @@ def write_joint_states(tmp_path: Path) -> Callable[..., Path]:
                         name=names, position=values, velocity=np.zeros(0), effort=np.zeros(0),
                     )  # fmt: skip
                     data = store.serialize_cdr(message, state.__msgtype__)
-                    message.position += 1.0
+                    values += 1.0  # also in the message
                     old_data = store.serialize_cdr(message, state.__msgtype__)
                     for row in [old_data, data] if repeated else [data]:
                         writer.write(channel, time + 5_000_000, row)
