@@ -170,6 +170,29 @@ def test_limits_of_gazebo_and_of_gazebo_ros(tmp_path: Path) -> None:
     assert any("'fast' is not a number: ignored" in note.reason for note in world.notes)
 
 
+@pytest.mark.parametrize(
+    ("content", "warnings"),
+    [
+        (
+            "<max_linear_accelaration>1</max_linear_accelaration>",
+            ["is not read; did you mean max_linear_acceleration?"],
+        ),
+        ("<lft_joint>rl_joint</lft_joint>", ["is not read; did you mean left_joint?"]),
+        (
+            "<left_joint>rl_jont</left_joint>",
+            ["'rl_jont' is not a joint of the model: ignored; did you mean rl_joint?"],
+        ),
+        ("<left_joint>base</left_joint>", ["'base' is not a joint of the model: ignored"]),
+        ("<odom_topic>o</odom_topic><tf_topic>t</tf_topic><wheel_radius>1</wheel_radius><max_jerk>1</max_jerk>", []),
+    ],
+)
+def test_misspelt_parts_of_a_drive_give_a_warning(tmp_path: Path, content: str, warnings: list[str]) -> None:
+    world = load_robot(tmp_path, f'<plugin filename="gz-sim-diff-drive-system" name="p">{content}</plugin>')
+    notes = [note for note in world.notes if note.kind == "warning" and note.what.startswith("<plugin><")]
+    assert [note.reason for note in notes] == warnings
+    assert all(note.where is not None and note.where.line == 1 for note in notes)
+
+
 DRIVE = (
     '<plugin filename="libgazebo_ros_diff_drive.so" name="p">'
     "<left_joint>rl_joint</left_joint><right_joint>rr_joint</right_joint></plugin>"
@@ -220,6 +243,17 @@ def test_python_loads_commands(tmp_path: Path) -> None:
     assert (commands.end, commands.commands.shape) == (8.0, (9, 6))
     assert commands.source is not None
     assert commands.source.file == "square.csv"
+
+
+def test_an_error_of_the_ramps_names_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "fast.csv"
+    log.write_text(HEADER + "0,0,0,0,0,0,1e8\n5e9,0,0,0,0,0,0\n")
+    plugin = (
+        '<plugin filename="gz-sim-diff-drive-system" name="p">'
+        "<max_angular_acceleration>1e-3</max_angular_acceleration></plugin>"
+    )
+    with pytest.raises(MotionError, match=r"fast\.csv: number of steps of the ramps"):
+        ns.simulate(load_robot(tmp_path, plugin), 1.0, motion=str(log))
 
 
 def write_bag2(path: Path, *topics: str) -> Path:

@@ -29,7 +29,7 @@ from typing import Literal
 
 import numpy as np
 
-from navsense.core.errors import MotionError
+from navsense.core.errors import MotionError, Where
 from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
 from navsense.core.pose import Pose
@@ -523,7 +523,7 @@ class VelocityCommands:
         object.__setattr__(self, "time", copy_read_only(self.time))
         object.__setattr__(self, "commands", copy_read_only(self.commands))
         self._check()
-        drive, limits = self.drive, self.limits
+        drive, limits, where = self.drive, self.limits, Where(self.source.file) if self.source else None
         if limits is None:
             limits = drive.limits if drive else NO_LIMITS
         used = USED_COMMANDS[drive.kind] if drive else COMMAND_COLUMNS[1:]
@@ -534,7 +534,7 @@ class VelocityCommands:
         if not needed <= MAX_SEGMENTS:
             remedy = "raise the limits of acceleration, or use commands with less rotation"
             what, allowed = "number of steps of the ramps", f"must be <= {MAX_SEGMENTS}"
-            raise MotionError(what, f"{needed:.3g} or more", allowed=allowed, remedy=remedy)
+            raise MotionError(what, f"{needed:.3g} or more", allowed=allowed, remedy=remedy, where=where)
         count = int(needed)
         knots, twists, slopes, poses = np.empty(count), *np.empty((2, count, 6)), np.empty((count, 7))
         _build_segments(*arguments, MAX_SEGMENTS, knots, twists, slopes)
@@ -545,7 +545,7 @@ class VelocityCommands:
         bad = np.flatnonzero(~np.isfinite(poses).all(axis=1))
         if bad.size:
             what = f"pose at {float(knots[bad[0]])!r} s"
-            raise MotionError(what, allowed="must be finite", remedy="command lower velocities")
+            raise MotionError(what, allowed="must be finite", remedy="command lower velocities", where=where)
 
     def _check(self) -> None:
         """Raise `MotionError` for wrong shapes and rows."""

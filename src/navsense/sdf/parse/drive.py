@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from navsense.core.names import find_similar_names
+from navsense.core.names import find_similar_names, suggest_name
 from navsense.core.pose import Pose
 from navsense.core.text import parse_decimal
 from navsense.core.typing import Vector
@@ -33,20 +33,22 @@ JOINT_TAGS = re.compile(r"(front_|rear_|back_)?(left|right)(_?(front|rear))?_?jo
 STEERING_TAGS = ("left_steering_joint", "right_steering_joint")
 TOPIC_TAGS = ("topic", "commandTopic", "command_topic")
 
-READ_TAGS = (
-    *("left_joint", "right_joint", *STEERING_TAGS, *TOPIC_TAGS, "max_wheel_acceleration", "wheelAcceleration"),
-    *("wheel_separation", "wheelSeparation", "wheel_base", "steering_limit"),
-    *(
-        f"{bound}_{part}{kind}"
-        for bound in ("min", "max")
-        for part in ("", "linear_", "angular_")
-        for kind in ("velocity", "acceleration")
-    ),
-)
-"""Elements that are read, and some names that match `JOINT_TAGS`."""
-
 MIN_SIMILARITY = 0.88
 """Minimum similarity (of 1) of an unknown element with one that is read for a warning."""
+
+LIMIT_TAGS = tuple(
+    f"{bound}_{part}{kind}"
+    for bound in ("min", "max")
+    for part in ("", "linear_", "angular_")
+    for kind in ("velocity", "acceleration")
+)
+RIM_TAGS = ("max_wheel_acceleration", "wheelAcceleration")
+TRACK_TAGS = ("wheel_separation", "wheelSeparation")
+READ_TAGS = (
+    *(*TOPIC_TAGS, *LIMIT_TAGS, *RIM_TAGS, *TRACK_TAGS, *STEERING_TAGS),
+    *("left_joint", "right_joint", "wheel_base", "steering_limit"),
+)
+"""Elements that are read, and some names that match `JOINT_TAGS`."""
 
 WHEEL_BASE, STEERING_LIMIT = 1.0, 0.5
 """Defaults of gz-sim's AckermannSteering: m, rad."""
@@ -76,7 +78,7 @@ def _read_drive(context: Context, scope: Scope, poses: FramePoses, plugin: Eleme
         name=f"plug-in {file or name}",
         kind=kind,
         topic=topic,
-        pose=Pose(_find_center(scope, poses, plugin, kind)),
+        pose=Pose(_find_center(context, scope, poses, plugin, kind)),
         limits=NO_LIMITS if kind == "free" else _read_limits(context, plugin, is_gazebo=is_gazebo),
     )
 
@@ -97,13 +99,13 @@ def _find_text(plugin: Element, tags: tuple[str, ...]) -> str:
     return next((child.text for child in plugin.find_all(*tags) if child.text), "")
 
 
-def _find_center(scope: Scope, poses: FramePoses, plugin: Element, kind: DriveKind) -> Vector:
+def _find_center(context: Context, scope: Scope, poses: FramePoses, plugin: Element, kind: DriveKind) -> Vector:
     """Return the position (m) in the model that the commands refer to."""
     if kind == "free":
         return poses.find_pose(scope.canonical).position if scope.canonical is not None else (0.0, 0.0, 0.0)
-    joints = (child.text for child in plugin.children if JOINT_TAGS.fullmatch(child.tag))
-    wheels = list(_find_positions(scope, poses, joints))
-    steering = list(_find_positions(scope, poses, (child.text for child in plugin.find_all(*STEERING_TAGS))))
+    joints = (child for child in plugin.children if JOINT_TAGS.fullmatch(child.tag))
+    wheels = list(_find_positions(context, scope, poses, joints))
+    steering = list(_find_positions(context, scope, poses, plugin.find_all(*STEERING_TAGS)))
     if wheels and steering:
         # Commands of a vehicle that steers refer to the axle that does not steer.
         steered = _compute_mean([position[0] for position in steering])
@@ -118,12 +120,18 @@ def _compute_mean(values: list[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def _find_positions(scope: Scope, poses: FramePoses, names: Iterator[str]) -> Iterator[Vector]:
-    """Yield the positions (m) in the model of the joints with these names; other names are skipped."""
-    for name in names:
-        node = find_frame(scope, name.strip())
+def _find_positions(context: Context, scope: Scope, poses: FramePoses, elements: Iterable[Element]) -> Iterator[Vector]:
+    """Yield the positions (m) in the model of the joints that elements name. Another name gives a warning."""
+    for element in elements:
+        node = find_frame(scope, element.text.strip())
         if node is not None and node.kind == "joint":
             yield poses.find_pose(node).position
+            continue
+        prefix = f"{scope.frame.name}::"
+        suggestion = suggest_name(element.text, (node.name.removeprefix(prefix) for node in scope.list_frames("joint")))
+        reason = f"{element.text!r} is not a joint of the model: ignored"
+        reason += f"; {suggestion}" if suggestion else ""
+        context.add_note("warning", f"<plugin><{element.tag}>", reason, element.where)
 
 
 def _read_limits(context: Context, plugin: Element, *, is_gazebo: bool) -> CommandLimits:
@@ -140,8 +148,7 @@ def _read_limits(context: Context, plugin: Element, *, is_gazebo: bool) -> Comma
         elif 0.0 < up < math.inf and is_gazebo:
             # `SpeedLimiter` of gz-math limits the two directions apart: the rate down is free without its own limit.
             limits[f"max_{part}deceleration"] = math.inf
-    rim = _read_number(context, plugin, ("max_wheel_acceleration", "wheelAcceleration"), 0.0)
-    track = _read_number(context, plugin, ("wheel_separation", "wheelSeparation"), 0.0)
+    rim, track = (_read_number(context, plugin, tags, 0.0) for tags in (RIM_TAGS, TRACK_TAGS))
     if rim > 0.0 and track > 0.0:
         limits["max_acceleration"], limits["track"] = rim, track
     # Other plug-ins of vehicles that steer have no wheel base in the file.
