@@ -101,7 +101,7 @@ def test_other_plugins_are_no_drive(tmp_path: Path, file: str, name: str) -> Non
         ("<robotNamespace>r1/</robotNamespace>", "/r1/cmd_vel"),
         ("<robotNamespace>r1</robotNamespace><commandTopic>/go</commandTopic>", "/go"),
         ("<ros><namespace>/demo</namespace><remapping>cmd_vel:=cmd_demo</remapping></ros>", "/demo/cmd_demo"),
-        ("<ros><namespace>demo</namespace></ros><command_topic>go</command_topic>", "/demo/go"),
+        ("<ros><namespace>demo</namespace></ros><command_topic>go</command_topic>", "/demo/cmd_vel"),
         ("<ros><remapping>cmd_vel:=/go</remapping></ros>", "/go"),
         ("<ros><namespace>/demo</namespace></ros>", "/demo/cmd_vel"),
     ],

@@ -69,7 +69,9 @@ def _read_drive(context: Context, scope: Scope, poses: FramePoses, plugin: Eleme
     file, name = plugin.get_attribute("filename") or "", plugin.get_attribute("name") or ""
     is_gazebo = bool(IS_GAZEBO.search(f"{file} {name}"))
     _warn_about_elements(context, plugin)
-    topic = _find_text(plugin, TOPIC_TAGS) or (f"/model/{scope.frame.name}/cmd_vel" if is_gazebo else "cmd_vel")
+    topic = f"/model/{scope.frame.name}/cmd_vel" if is_gazebo else "cmd_vel"
+    if plugin.find(ROS2_TAG) is None:  # plug-ins of ROS 2 remap cmd_vel and read no element for the topic
+        topic = _find_text(plugin, TOPIC_TAGS) or topic
     if context.namespace and not is_gazebo and not find_declared_namespace(plugin):
         plugin = add_ros2_namespace(plugin, context.namespace)
     if plugin.find(ROS2_TAG) is not None or find_declared_namespace(plugin):
