@@ -430,6 +430,7 @@ def test_sigterm_ends_a_conversion_like_an_interrupt(
 ) -> None:
     """Each command removes its unfinished files and keeps existing ones."""
     assert run_in_process("run", QUADROTOR, "--duration", 2, "-o", tmp_path / "a.mcap").returncode == 0
+    cut = (tmp_path / "a.mcap").read_bytes()[:-100]
 
     def send_sigterm(*_given: object) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -437,6 +438,8 @@ def test_sigterm_ends_a_conversion_like_an_interrupt(
 
     monkeypatch.setattr(McapFileWriter, "finish", send_sigterm)
     for arguments in (("convert", "a.mcap", "b"), ("recover", "a.mcap")):
+        if arguments[0] == "recover":
+            (tmp_path / "a.mcap").write_bytes(cut)
         ended = run_in_process(*arguments, cwd=tmp_path)
         assert ended.returncode == 130
         assert "Traceback" not in ended.stderr

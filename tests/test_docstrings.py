@@ -48,6 +48,7 @@ WITHOUT_EXAMPLE = {
     "navsense.analysis.theory.NoiseTerm": PROTOCOL,
     "navsense.core.atomic.HiddenFolder": FORMAT,
     "navsense.core.errors.CompilerError": "needs a broken installation of Numba",
+    "navsense.core.errors.describe_damage": "the text of an error inside another error of a damaged recording",
     "navsense.core.errors.DamagedError": "only readers of formats raise it, and `ns.open` turns it into RecordingError",
     "navsense.core.field_metadata.FileField": "`in_file` makes it, and has the example",
     "navsense.core.kernels.kernel": "a decorator; examples/barometric_altimeter.py has a kernel",

@@ -38,20 +38,25 @@ def list_files() -> list[Path]:
 
 
 def list_problems(path: Path) -> list[str]:
-    """Return the problems of a file, without its folder."""
+    """Return the problems of a file, without its folder and the home folder."""
     try:
         sdf.load(path)
     except NavsenseError as error:
         problems = error.problems if isinstance(error, SdfError) else (error,)
-        return [str(problem).replace(f"{path.parent}/", "") for problem in problems]
+        return [remove_folders(str(problem), path) for problem in problems]
     return []
+
+
+def remove_folders(text: str, path: Path) -> str:
+    """Return a text without the folder of a file. The home folder becomes `~`."""
+    return text.replace(f"{path.parent}/", "").replace(f"{Path.home()}/", "~/")
 
 
 def make_description(path: Path) -> str:
     """Return the description of a file, or its problems, without its folder."""
     if problems := list_problems(path):
         return "\n".join(problems)
-    return "\n".join(describe(sdf.load(path))).replace(f"{path.parent}/", "")
+    return remove_folders("\n".join(describe(sdf.load(path))), path)
 
 
 def list_variants(text: str) -> Iterator[tuple[str, str]]:

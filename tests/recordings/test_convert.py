@@ -584,7 +584,7 @@ def test_unreadable_source_is_an_error_and_changes_no_file(recording: Path, tmp_
             r"cut\.parquet: is not a Parquet file, or is damaged; must be a \.parquet recording; copy it again: ",
         ),
         (tmp_path / "other.mcap", r"other\.mcap: is not an MCAP file"),
-        (tmp_path / "other.bag", r"other\.bag: cannot be read"),
+        (tmp_path / "other.bag", r"other\.bag: is not a ROS 1 bag"),
         (tmp_path / "empty", r"empty: is a directory, and no recording; name a file in it"),
         (tmp_path / "missing.mcap", r"missing\.mcap: cannot be read: no such file"),
         (tmp_path / "missing.csv", r"missing\.csv: is not a recording"),

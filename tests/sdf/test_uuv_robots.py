@@ -348,16 +348,16 @@ def test_recording_of_a_robot_is_complete(load_robot: Load, tmp_path: Path) -> N
 
 @pytest.mark.requirement("DVU-9")
 def test_commands_of_the_guide_run(packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The check of the robot, and the run of 60 s in the world of the guide."""
+    """The check of the robot, the run of 60 s in the world of the guide, and its report."""
     text = (ROOT / "docs/how-to/uuv-simulator.md").read_text(encoding="utf-8")
     (world,) = re.findall(r"^:caption: sea.sdf\n\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     (log,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    check, run = re.findall(r"^```shell\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    commands = re.findall(r"^```shell\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert packages == tmp_path / "packages"
     monkeypatch.chdir(tmp_path)
     Path("sea.sdf").write_text(world, encoding="utf-8")
     exec(compile(log, "log", "exec"), {})  # noqa: S102 - code of our own page
-    for command in (check, run):
+    for command in commands:
         program, *arguments = shlex.split(command.replace("\\\n", " "))
         result = CliRunner().invoke(cli, arguments)
         assert (program, result.exit_code) == ("navsense", 0), result.output

@@ -156,7 +156,7 @@ def test_table_error_has_its_line(tmp_path: Path, text: str, line: int, problem:
     [
         ("a.npz", b"no archive", "record of a current: is not an archive; must be a CSV file"),
         ("a.npz", b"", "record of a current"),
-        ("a.bag", b"no bag", "must be a ROS bag that can be read"),
+        ("a.bag", b"no bag", "a.bag: is not a ROS 1 bag; must start with #ROSBAG"),
         ("a.mcap", b"no bag", "is not an MCAP file; must be a ROS bag that can be read"),
         ("none.npz", None, "does not exist"),
         ("none.bag", None, "does not exist"),
