@@ -52,6 +52,9 @@ The rule of 5 points has the error |f^(10)| t^11 (5!)^4 / (11 (10!)^3), with f t
 STEP_ERROR = 1e-14
 """Largest error (rad) of the attitude in one step of a ramp."""
 
+MAX_COMMAND = 1e150
+"""Largest magnitude of a command (m/s, rad/s): its square is a number."""
+
 MAX_SEGMENTS = 20_000_000
 """Largest number of steps. Each takes 200 bytes."""
 
@@ -557,11 +560,12 @@ class VelocityCommands:
             remedy = "end with a row at the end of the motion"
             raise MotionError("number of velocity commands", count, allowed="must be >= 2", remedy=remedy)
         table = np.column_stack((self.time, self.commands))
-        bad = np.argwhere(~np.isfinite(table))
+        bad = np.argwhere(~(np.abs(table) <= MAX_COMMAND))
         if bad.size:
             row, column = bad[0].tolist()
             what = f"{COMMAND_COLUMNS[column]} of row {row}"
-            raise MotionError(what, float(table[row, column]), allowed="must be finite")
+            allowed = f"must be finite, and at most {MAX_COMMAND:g} in magnitude"
+            raise MotionError(what, float(table[row, column]), allowed=allowed)
         late = np.flatnonzero(np.diff(self.time) <= 0.0)
         if late.size:
             row = int(late[0]) + 1
