@@ -307,7 +307,7 @@ def test_options_that_contradict_at_the_start_are_an_error(
 
 @pytest.mark.requirement("DVU-7")
 @pytest.mark.parametrize("suffix", [".npz", ".mcap"])
-def test_report_says_that_a_sensor_is_off(load: Callable[[str], World], tmp_path: Path, suffix: str) -> None:
+def test_report_names_a_sensor_that_is_off(load: Callable[[str], World], tmp_path: Path, suffix: str) -> None:
     load("<always_on>false</always_on>")
     path, out, page = str(tmp_path / "rov.sdf"), str(tmp_path / f"run{suffix}"), str(tmp_path / "page.html")
     for options, expected, absent in (

@@ -146,7 +146,7 @@ def test_pose_topics_of_other_programs_are_motions(bag: Path, query: str, offset
     assert (source.file, source.series.startswith("/"), source.bandwidth) == (bag.name, True, None)
 
 
-def test_one_topic_of_poses_needs_no_name_beside_transforms(tmp_path: Path) -> None:
+def test_topic_of_poses_has_priority_over_transforms(tmp_path: Path) -> None:
     assert_on_track(load_motion(write_bag(tmp_path / "a.mcap", {"/tf": 1.0, "/odom": 5.0})), 5.0)
 
 

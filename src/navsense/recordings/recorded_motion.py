@@ -45,7 +45,7 @@ from navsense.recordings.topic_names import TRUTH_PREFIX, format_topic_name
 class MotionQuery:
     """What to read from a recording; "" for the only one.
 
-    topic: the name of a topic, or of a link (without a query, either is meant).
+    topic: the name of a topic or of a link; without a query, either.
     link: the name of a link with true poses, or of its model.
     type: the message type of the topic.
     frame: the frame that moves, in transforms and odometry.
@@ -207,7 +207,7 @@ def _read_truth(recording: Dataset, file: Path, query: MotionQuery, bandwidth: f
 def _make_replay(time: IntArray, poses: FloatArray, series: str, bandwidth: float | None) -> Replay:
     """Return the motion of poses at times (n,) ns: rows of x y z (m) and w x y z (n, 7).
 
-    Messages can arrive late, or twice: they are sorted, and the last of several of one time counts. A note says so.
+    Messages can arrive late, or twice: they are sorted, and the last of several of one time counts. A note reports it.
     """
     late_count = int(np.count_nonzero(np.diff(time) < 0))
     order, is_last = sort_stamps(time)

@@ -4,7 +4,7 @@
     <navsense:switch time="10">on</navsense:switch>           s, true time
     <navsense:switch time="60">off</navsense:switch>
 
-A sensor is on unless the file says false. SDF's default is false too, but there it means "on while a program
+A sensor is on unless the file has false. SDF's default is false too, but there it means "on while a program
 subscribes": a run that is recorded subscribes to every sensor.
 """
 

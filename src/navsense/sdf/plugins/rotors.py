@@ -27,7 +27,7 @@ description of the parameters says. The field has components to north, east and 
 the reference of a GPS plug-in, gives the direction of north.
 
 The GPS plug-in takes the position from its sensor, with the sensor's noise; its deviations of the position only fill
-the covariance. They apply here to a sensor without a noise of its own.
+the covariance. They apply here to a sensor without noise.
 Source: rotors_gazebo_plugins, `gazebo_imu_plugin`, `gazebo_magnetometer_plugin`, `gazebo_pressure_plugin`,
 `gazebo_gps_plugin`, and the values of their headers.
 """
