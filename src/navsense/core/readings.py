@@ -406,6 +406,27 @@ class Reading(Mapping[str, AnyArray]):
         )
         return part
 
+    def select_run_by_index(self, index: int) -> Reading:
+        """Return the reading of one of the runs, by its index on the axis of the runs, as views."""
+
+        def select(arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+            return {name: array[index] for name, array in arrays.items()}
+
+        arrival = self.arrival_after_latency
+        return replace(
+            self,
+            clock_error=self.clock_error[index],
+            arrays=select(self.arrays),
+            ideal=select(self.ideal) if self.ideal_in_runs else self.ideal,
+            bias=select(self.bias),
+            turn_on_bias=select(self.turn_on_bias),
+            fault=select(self.fault),
+            valid=self.valid[index],
+            emitted=self.emitted[index],
+            arrival_after_latency=None if arrival is None else arrival[index],
+            ideal_in_runs=False,
+        )
+
 
 def _make_data_frame(reading: Reading, index: str, groups: Sequence[str]) -> Any:
     """Return the data frame of `Reading.to_pandas`."""

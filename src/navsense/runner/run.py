@@ -108,6 +108,26 @@ class Run(Mapping[str, Reading]):
         index = 0 if run is None else numbers.index(run)
         return draw_panels(list_panels(self.readings, names, index), f"{self.session.world.name}, run {numbers[index]}")
 
+    def select_run(self, number: int) -> Run:
+        """Return one of the runs of `simulate(..., runs=...)` without the run axis, as views.
+
+        number: the number of the run. The result equals the single run of this number bitwise.
+
+        >>> runs = ns.simulate(world, duration=1.0, seed=7, runs=3)
+        >>> runs.select_run(2)["imu"]["angular_velocity"].shape
+        (1000, 3)
+
+        Raises `SimulationError` for a number that is not one of the runs.
+        """
+        numbers = list(self.session.runs)
+        if number not in numbers:
+            raise SimulationError("run", number, allowed=f"must be one of {format_value(numbers)}")
+        index = numbers.index(number)
+        session = self.session.select_run_by_index(index)
+        readings = {name: reading.select_run_by_index(index) for name, reading in self.readings.items()}
+        current = None if self.current is None else self.current.select_run_by_index(index)
+        return Run(session, readings, self.truth, current)
+
     def slices(self) -> Iterator[TimeSlice]:
         """Yield the time slices of the run in order."""
         for start, end in self.session.split_time_slices():

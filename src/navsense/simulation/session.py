@@ -117,6 +117,15 @@ class Session:
         environment = self.environments[sensor.name]
         return replace(environment, current=self.currents[run_index]) if self.currents else environment
 
+    def select_run_by_index(self, index: int) -> Session:
+        """Return the session of one of the runs, as `prepare` returns it for this run alone."""
+        if not self.currents:
+            return replace(self, runs=(self.runs[index],))
+        current = self.currents[index]
+        world = replace(self.world, environment=replace(self.world.environment, current=current))
+        environments = {name: replace(one, current=current) for name, one in self.environments.items()}
+        return replace(self, world=world, runs=(self.runs[index],), currents=(current,), environments=environments)
+
     def list_motions(self, sensor: MountedSensor) -> tuple[Motion, ...]:
         """Return the motions that a sensor depends on: its own, and those of the surfaces that its rays can hit."""
         motion = self.sensor_motions[sensor.name]

@@ -1,0 +1,202 @@
+"""Digests: a name of everything that determines the rows of a campaign.
+
+The digest is SHA-256 over the values of a world, of its motions and of all arguments, over the bytes of every file that
+the world reads, over the code of `reduce`, and over the versions of navsense and of the libraries that compute. The
+version of navsense is the digest of its modules, so that a change of the code counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import platform
+import sysconfig
+import types
+from collections.abc import Mapping, Set
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache, partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from navsense.core.errors import SimulationError, Where
+
+LIBRARIES = ("llvmlite", "numba", "numpy", "scipy")
+"""Libraries whose version can change a result."""
+
+
+class Digest:
+    """A digest of Python values by their content."""
+
+    def __init__(self) -> None:
+        """Start an empty digest."""
+        self._hash = hashlib.sha256()
+        self._parents: list[int] = []
+
+    def hexdigest(self) -> str:
+        """Return the digest as hexadecimal digits."""
+        return self._hash.hexdigest()
+
+    def add(self, value: Any) -> None:
+        """Add a value: numbers, texts, arrays, containers, functions, and objects by their attributes.
+
+        Raises `SimulationError` for a value whose content is unknown.
+        """
+        if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
+            self._write(type(value).__name__, repr(value))
+        elif isinstance(value, np.ndarray):
+            self._write("array", f"{value.dtype.str} {value.shape}", np.ascontiguousarray(value).tobytes())
+        elif isinstance(value, Enum):
+            self._write(type(value).__name__, value.name)
+        elif isinstance(value, Where):  # the place in a file changes no result
+            pass
+        elif isinstance(value, type):
+            self._write("class", f"{value.__module__}.{value.__qualname__}")
+            if not _is_installed(inspect.getmodule(value)):
+                self._write("source", _get_source(value))
+        elif isinstance(value, types.BuiltinFunctionType):
+            self._write("function", f"{value.__module__}.{value.__qualname__}")
+        elif isinstance(value, types.ModuleType):
+            self._write("module", value.__name__)
+            if not _is_installed(value):
+                self._write("source", hash_file(vars(value)["__file__"]))
+        else:
+            self._add_object(value)
+
+    def _write(self, kind: str, text: str, data: bytes = b"") -> None:
+        """Add a kind and a value. Lengths make the parts unambiguous."""
+        for part in (kind.encode(), text.encode("utf-8", "surrogateescape"), data):
+            self._hash.update(len(part).to_bytes(8, "little"))
+            self._hash.update(part)
+
+    def _add_object(self, value: Any) -> None:
+        """Add a container, or an object with attributes."""
+        if id(value) in self._parents:
+            self._write("parent", str(self._parents.index(id(value))))
+            return
+        self._parents.append(id(value))
+        try:
+            if isinstance(value, Mapping):
+                self._write(type(value).__name__, str(len(value)))
+                for key in sorted(value, key=repr):
+                    self.add(key)
+                    self.add(value[key])
+            elif isinstance(value, Set):
+                self._write("set", str(len(value)))
+                for element in sorted(value, key=repr):
+                    self.add(element)
+            elif isinstance(value, types.FunctionType):
+                self._add_function(value)
+            elif isinstance(value, types.MethodType):
+                self.add((value.__func__, value.__self__))
+            elif isinstance(value, partial):
+                self.add((value.func, value.args, value.keywords))
+            elif isinstance(value, tuple | list | range):
+                self._write("sequence", f"{type(value).__qualname__} {len(value)}")
+                for element in value:
+                    self.add(element)
+            else:
+                self._add_attributes(value)
+        finally:
+            self._parents.pop()
+
+    def _add_function(self, function: types.FunctionType) -> None:
+        """Add the source of a function, its defaults, and what it refers to outside installed packages."""
+        module = inspect.getmodule(function)
+        self._write("function", f"{function.__module__}.{function.__qualname__}")
+        if _is_installed(module) and function.__module__ != "__main__":
+            return
+        self._write("source", _get_source(function))
+        self.add((function.__defaults__, function.__kwdefaults__))
+        self.add([cell.cell_contents for cell in function.__closure__ or ()])
+        for name in _list_names(function.__code__):
+            if name in function.__globals__:
+                self._write("name", name)
+                self.add(function.__globals__[name])
+
+    def _add_attributes(self, value: Any) -> None:
+        """Add the class of an object and its fields, or all of its attributes."""
+        kind = type(value)
+        self._write("object", f"{kind.__module__}.{kind.__qualname__}")
+        if not is_dataclass(value):
+            self.add(_reduce_object(value))
+            return
+        for field in sorted(fields(value), key=lambda field: field.name):
+            self._write("field", field.name)
+            self.add(getattr(value, field.name))
+
+
+def _reduce_object(value: object) -> Any:
+    """Return the attributes of an object, or what pickle stores of it. Raises `SimulationError` if it cannot be."""
+    try:
+        return vars(value)
+    except TypeError:  # slots, or a type in C
+        pass
+    try:
+        return value.__reduce_ex__(4)
+    except TypeError as error:
+        kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        allowed = "has no content that can be compared, so a campaign with it cannot be resumed"
+        remedy = "make it inside the function reduce"
+        raise SimulationError("part of a campaign", kind, allowed=allowed, remedy=remedy) from error
+
+
+def _is_installed(module: types.ModuleType | None) -> bool:
+    """Return True for modules of Python, of installed packages and of navsense: their versions stand for them."""
+    path = None if module is None else vars(module).get("__file__")
+    if path is None:
+        return True
+    roots = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return any(Path(path).is_relative_to(root) for root in (*roots, Path(__file__).parent.parent))
+
+
+def _list_names(code: types.CodeType) -> list[str]:
+    """Return the names that the code of a function, and of the functions in it, can look up."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return sorted({*code.co_names, *(name for part in inner for name in _list_names(part))})
+
+
+def _get_source(function: types.FunctionType | type) -> str:
+    """Return the source of a function or class; the instructions of a function without a file."""
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):
+        return _describe_code(function.__code__) if isinstance(function, types.FunctionType) else ""
+
+
+def _describe_code(code: types.CodeType) -> str:
+    """Return the instructions, names and constants of compiled code."""
+    constants = [_describe_code(part) if isinstance(part, types.CodeType) else repr(part) for part in code.co_consts]
+    return f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {constants}"
+
+
+def hash_file(path: str) -> str:
+    """Return the digest of the bytes of a file; of the names and bytes of the files in a folder."""
+    target = Path(path)
+    if target.is_dir():
+        files = sorted(file for file in target.rglob("*") if file.is_file())
+        parts = [f"{file.relative_to(target)} {hash_file(str(file))}" for file in files]
+        return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
+    try:
+        with target.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:  # a file of a package in an archive, or one that was removed
+        return "missing"
+
+
+@cache
+def list_versions() -> Mapping[str, str]:
+    """Return the versions of Python, of the libraries that compute, and of navsense with the digest of its modules."""
+    import navsense
+
+    root = Path(navsense.__file__).parent
+    modules = hashlib.sha256()
+    for file in sorted(root.rglob("*.py")):
+        modules.update(str(file.relative_to(root)).encode())
+        modules.update(file.read_bytes())
+    versions = {"python": platform.python_version(), "machine": platform.machine()}
+    versions |= {library: metadata.version(library) for library in LIBRARIES}
+    return {**versions, "navsense": f"{navsense.__version__} {modules.hexdigest()[:16]}"}

@@ -1,0 +1,2 @@
+"""Experiment files (TOML)."""
+def read_experiment(path): raise NotImplementedError

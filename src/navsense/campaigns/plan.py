@@ -1,0 +1,275 @@
+"""What a campaign computes: a world, the points of a sweep, run numbers, and the function that reduces a run to a row.
+
+A chunk is a range of run numbers at one point of the sweep: those from n k to n k + k - 1, where k is the chunk size.
+The chunk size depends on the memory of a run only. So chunks do not depend on the number of runs, of workers or of
+points: a campaign with more runs or points computes only the additional chunks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+from navsense.campaigns.digest import Digest, hash_file, list_versions
+from navsense.campaigns.sweep import Point, make_points
+from navsense.core.errors import SimulationError
+from navsense.core import inputs
+from navsense.core.names import resolve_name
+from navsense.fault_file import with_faults
+from navsense.motion.base import Motion
+from navsense.motion.joints import JointTracks
+from navsense.parameters import ParameterValue, with_parameters
+from navsense.runner.run import (
+    JointSource,
+    MotionSource,
+    Run,
+    check_run_numbers,
+    load_joints,
+    load_motions,
+    simulate,
+)
+from navsense.simulation.fidelity import apply_fidelity
+from navsense.simulation.motions import replace_joint_tracks
+from navsense.simulation.run_arrays import estimate_memory
+from navsense.simulation.session import TRUTH_RATE, prepare
+from navsense.world import World
+
+Reduce = Callable[[Run], Mapping[str, Any]]
+"""A function that returns the row of a run: numbers, texts, booleans or arrays by name of the column."""
+
+FAULTS = "faults"
+"""Name of the parameter that selects a file of faults; "" for none."""
+
+MOTION = "motion"
+"""Name of the parameter that selects a motion log: `motion`, or `MODEL.motion`."""
+
+CHUNK_MEMORY = 512 * 2**20
+"""Largest memory (bytes) of the runs that are simulated at once."""
+
+MAX_CHUNK_SIZE = 64
+"""Largest number of runs in a chunk."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Run numbers at one point of a sweep: `point` is its index, `name` that of the file without suffix."""
+
+    point: int
+    runs: tuple[int, ...]
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Campaign:
+    """What a campaign computes, see `navsense.campaign` for the fields.
+
+    points: values of parameters, one mapping for each point of the sweep.
+    fault_worlds: the world with each file of faults, by the path in the points; "" for the world itself.
+    motion_logs: the motions that points select, by model and path.
+    world_command: world file and options of `navsense run` that load the world; "" for a world made in Python.
+    """
+
+    world: World
+    runs: Sequence[int]
+    duration: float
+    reduce: Reduce | None
+    points: tuple[Point, ...] = ({},)
+    seed: int = 0
+    motions: Mapping[str, Motion] | None = None
+    joints: JointTracks | None = None
+    epoch: int = 0
+    truth_rate: float = TRUTH_RATE
+    fault_worlds: Mapping[str, World] | None = None
+    motion_logs: Mapping[tuple[str, str], Motion] | None = None
+    recordings: str = ""
+    chunk_size: int = 1
+    world_command: str = ""
+
+    def __repr__(self) -> str:
+        """Return a short description."""
+        return f"<Campaign of {self.world.name}: {len(self.points)} points, {len(self.runs)} runs, {self.duration:g} s>"
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows: points times runs."""
+        return len(self.points) * len(self.runs)
+
+    @cached_property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of the parameters that the sweep varies."""
+        return tuple(self.points[0])
+
+    @cached_property
+    def base_digest(self) -> str:
+        """The digest of everything but the points and run numbers."""
+        digest = Digest()
+        files = self.world.sources if self.fault_worlds is None else frozenset().union(
+            self.world.sources, *(world.sources for world in self.fault_worlds.values())
+        )
+        digest.add(sorted(hash_file(path) for path in files))
+        digest.add(list_versions())
+        for world in (self.world, *(self.fault_worlds or {}).values()):
+            digest.add(replace(world, sources=frozenset(), path="", notes=()))
+        digest.add((self.motions, self.joints, self.motion_logs))
+        digest.add((self.duration, self.seed, self.epoch, self.truth_rate, self.recordings))
+        digest.add(self.reduce)
+        return digest.hexdigest()
+
+    def list_chunks(self) -> Iterator[Chunk]:
+        """Yield the chunks in the order of points and run numbers."""
+        groups = [tuple(group) for _, group in groupby(sorted(self.runs), lambda run: run // self.chunk_size)]
+        for index, point in enumerate(self.points):
+            for runs in groups:
+                digest = Digest()
+                digest.add((self.base_digest, dict(point), runs))
+                yield Chunk(index, runs, f"{digest.hexdigest()[:16]}-{runs[0]:06d}-{runs[-1]:06d}")
+
+    def make_point_world(self, point: Point) -> World:
+        """Return the world of a point. Raises the errors of `with_parameters`."""
+        world = self.world if self.fault_worlds is None else self.fault_worlds[str(point.get(FAULTS, ""))]
+        values = {path: value for path, value in point.items() if path != FAULTS and not is_motion_path(path)}
+        return with_parameters(world, values) if values else world
+
+    def make_point_motions(self, point: Point) -> dict[str, Motion]:
+        """Return the motions of a point by model name."""
+        motions = dict(self.motions or {})
+        for path, value in point.items():
+            if is_motion_path(path):
+                model = path.rpartition(".")[0]
+                motions[model] = (self.motion_logs or {})[model, str(value)]
+        return motions
+
+    def simulate(self, point: Point, runs: Sequence[int]) -> Run:
+        """Return several runs at a point, with a run axis."""
+        return simulate(
+            self.make_point_world(point),
+            self.duration,
+            seed=self.seed,
+            runs=runs,
+            motion=self.make_point_motions(point),
+            epoch=self.epoch,
+            truth_rate=self.truth_rate,
+        )
+
+    def format_command(self, point: Point, run: int) -> str:
+        """Return the command of the shell that repeats one run; "" for a world made in Python."""
+        if not self.world_command:
+            return ""
+        parts = [self.world_command, f"--duration {self.duration!r}", f"--seed {self.seed}", f"--run {run}"]
+        for path, value in point.items():
+            if path == FAULTS:
+                parts += [f"--faults {shlex.quote(str(value))}"] if value else []
+            elif is_motion_path(path):
+                model = path.rpartition(".")[0]
+                parts += ["--motion", shlex.quote(f"{model}={value}")]
+            else:
+                parts += ["--set", shlex.quote(f"{path}={format_parameter(value)}")]
+        return " ".join(parts)
+
+
+def is_motion_path(path: str) -> bool:
+    """Return True for the path of a parameter that selects a motion log."""
+    return path == MOTION or path.endswith(f".{MOTION}")
+
+
+def format_parameter(value: ParameterValue) -> str:
+    """Return a value as the option `--set` reads it: a text as it is, other values as JSON."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def make_campaign(
+    world: World,
+    runs: int | Sequence[int],
+    duration: float | None,
+    *,
+    reduce: Reduce | None,
+    sweep: Mapping[str, Sequence[ParameterValue]] | Sequence[Point] | None = None,
+    seed: int = 0,
+    motion: MotionSource | Mapping[str, MotionSource] | None = None,
+    joints: JointSource | None = None,
+    fidelity: str | None = None,
+    epoch: int = 0,
+    truth_rate: float = TRUTH_RATE,
+    recordings: str = "",
+    world_command: str = "",
+) -> Campaign:
+    """Check all arguments and return the campaign. Raises `SimulationError` and the errors of `simulate`."""
+    if reduce is None and not recordings:
+        remedy = "give reduce=function, or recordings='.mcap'"
+        raise SimulationError("reduce", "missing", allowed="a campaign needs a row or a recording of each run", remedy=remedy)
+    if reduce is not None and not callable(reduce):
+        raise SimulationError("reduce", reduce, allowed="must be a function of a run that returns a mapping")
+    numbers = check_run_numbers(runs)
+    points = make_points(sweep)
+    world = apply_fidelity(world, fidelity)
+    with inputs.collect_inputs(world.sources) as sources:
+        motions = load_motions(world, motion)
+        tracks = load_joints(joints)
+        world = replace_joint_tracks(world, tracks)
+        points, motion_logs = _load_point_motions(world, points)
+        faults = {os.fspath(point[FAULTS]) for point in points if FAULTS in point}
+        fault_worlds = {path: with_faults(world, path) if path else world for path in sorted(faults)} or None
+    world = replace(world, sources=frozenset(sources))
+    campaign = Campaign(
+        world=world,
+        runs=numbers,
+        duration=0.0,
+        reduce=reduce,
+        points=points,
+        seed=seed,
+        motions=motions,
+        joints=tracks,
+        epoch=epoch,
+        truth_rate=truth_rate,
+        fault_worlds=fault_worlds,
+        motion_logs=motion_logs,
+        recordings=recordings,
+        world_command=world_command,
+    )
+    memory, seconds = 0.0, duration
+    for point in campaign.points:  # an error of any point comes before the first run
+        session = prepare(
+            campaign.make_point_world(point),
+            duration,
+            seed=seed,
+            runs=(0,),
+            motions=campaign.make_point_motions(point),
+            epoch=epoch,
+            truth_rate=truth_rate,
+        )
+        if seconds is not None and duration is None and session.duration != seconds:
+            allowed = "must be the same at each point"
+            raise SimulationError("end of the motion (s)", session.duration, allowed=allowed, remedy="give a duration")
+        seconds, memory = session.duration, max(memory, estimate_memory(session))
+    size = 1
+    while size < MAX_CHUNK_SIZE and 2 * size * memory <= CHUNK_MEMORY:
+        size *= 2
+    return replace(campaign, duration=float(seconds or 0.0), chunk_size=size)
+
+
+def _load_point_motions(world: World, points: tuple[Point, ...]) -> tuple[tuple[Point, ...], dict[tuple[str, str], Motion]]:
+    """Return the points with full names of models, and the motions that they select."""
+    paths = [path for path in points[0] if is_motion_path(path)]
+    movable = [model.name for model in world.models if not model.static]
+    names = {}
+    for path in paths:
+        given = path.rpartition(".")[0]
+        if not given and len(movable) != 1:
+            allowed = f"must name its model: the world has {len(movable)} that can move"
+            raise SimulationError("parameter motion", path, allowed=allowed, remedy="write MODEL.motion")
+        names[path] = resolve_name(given or movable[0], movable, f"model of parameter {path}", error=SimulationError)
+    logs: dict[tuple[str, str], Motion] = {}
+    renamed = []
+    for point in points:
+        for path, model in names.items():
+            source = os.fspath(point[path])  # type: ignore[arg-type]
+            if (model, source) not in logs:
+                logs[model, source] = load_motions(world, {model: source})[model]
+        renamed.append({(f"{names[path]}.{MOTION}" if path in names else path): value for path, value in point.items()})
+    return tuple(renamed), logs

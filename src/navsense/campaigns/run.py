@@ -1,0 +1,196 @@
+"""`navsense.campaign`: compute the missing chunks of a campaign, and return the rows of all runs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from navsense.campaigns.digest import list_versions
+from navsense.campaigns.plan import Campaign, Chunk, Reduce, make_campaign
+from navsense.campaigns.rows import ERROR, read_table
+from navsense.campaigns.result import COMMAND, CampaignResult
+from navsense.campaigns.sweep import Point
+from navsense.core import atomic
+from navsense.core.errors import RecordingError, SimulationError, Where
+from navsense.parameters import ParameterValue
+from navsense.runner.run import JointSource, MotionSource
+from navsense.simulation.session import TRUTH_RATE
+from navsense.world import World
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from distributed import Client
+
+    from navsense.campaigns.scheduler import Progress
+
+LOG = logging.getLogger(__name__)
+
+DESCRIPTION = "campaign.json"
+"""File in the folder of a campaign that describes it."""
+
+RESULTS = "results.parquet"
+"""File in the folder of a campaign with the rows of all runs."""
+
+
+def campaign(
+    world: World,
+    runs: int | Sequence[int],
+    duration: float | None = None,
+    *,
+    reduce: Reduce | None = None,
+    out: str | os.PathLike[str],
+    sweep: Mapping[str, Sequence[ParameterValue]] | Sequence[Point] | None = None,
+    seed: int = 0,
+    motion: MotionSource | Mapping[str, MotionSource] | None = None,
+    joints: JointSource | None = None,
+    fidelity: str | None = None,
+    epoch: int = 0,
+    truth_rate: float = TRUTH_RATE,
+    recordings: str = "",
+    client: str | Client | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> CampaignResult:
+    """Simulate many runs, reduce each to a row, and return the rows.
+
+    runs: a number, or a sequence of run numbers.
+    duration: s; None: until the first motion ends.
+    reduce: a function of a `Run` that returns the row: numbers, texts, booleans or arrays by name of the column.
+    out: the folder of the results. A campaign that was interrupted goes on where it stopped.
+    sweep: values by path of a parameter (`with_parameters`) for a grid, or a list of points, as `latin_hypercube`
+        returns it. Each point has the same runs. The path `motion` or `MODEL.motion` selects a motion log, `faults` a
+        file of faults.
+    recordings: suffix of a recording of each run in the folder `recordings` of `out`, such as ".mcap"; "" for none.
+        With `reduce` or without.
+    client: None for processes on this machine, the address of a Dask scheduler, or a `distributed.Client`.
+    workers: the number of processes on this machine. Default: one for each core.
+    progress: called with the number of finished runs and of all runs.
+
+    Other arguments as for `simulate`.
+
+    The rows do not depend on the number of workers. A run that fails has a row with its error. After an interrupt
+    (Ctrl-C) the complete chunks are kept, and `KeyboardInterrupt` is raised.
+
+    Raises `SimulationError` if dask, distributed or pyarrow is not installed (extra `campaign`), and the errors of
+    `simulate` and `with_parameters`.
+
+    >>> def reduce(run):
+    ...     return {"largest_rate": abs(run["imu"]["angular_velocity"]).max()}
+    >>> result = ns.campaign(world, runs=4, duration=1.0, reduce=reduce, out="rates", workers=1)
+    >>> result.table.num_rows, len(result.failures)
+    (4, 0)
+    """
+    check_libraries()
+    plan = make_campaign(
+        world,
+        runs,
+        duration,
+        reduce=reduce,
+        sweep=sweep,
+        seed=seed,
+        motion=motion,
+        joints=joints,
+        fidelity=fidelity,
+        epoch=epoch,
+        truth_rate=truth_rate,
+        recordings=recordings,
+    )
+    return compute_campaign(plan, out, client=client, workers=workers, progress=progress)
+
+
+def check_libraries() -> None:
+    """Raise `SimulationError` if a library of the extra `campaign` is missing."""
+    try:
+        import distributed  # noqa: F401
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        remedy = "pip install 'navsense[campaign]'"
+        raise SimulationError("a campaign needs dask, distributed and pyarrow", remedy=remedy) from error
+
+
+def compute_campaign(
+    plan: Campaign,
+    out: str | os.PathLike[str],
+    *,
+    client: str | Client | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    folders: Sequence[str] = (),
+) -> CampaignResult:
+    """Compute the missing chunks of a campaign, and return the rows of all runs.
+
+    folders: where workers also search modules that `reduce` imports.
+
+    Other arguments and errors as for `campaign`.
+    """
+    from navsense.campaigns.scheduler import compute_missing_chunks
+
+    if workers is not None and not (isinstance(workers, int) and workers >= 1):
+        raise SimulationError("workers", workers, allowed="must be an integer >= 1")
+    folder = Path(out)
+    chunk_folder = folder / "chunks"
+    try:
+        for path in (chunk_folder, *([folder / "recordings"] if plan.recordings else [])):
+            path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RecordingError("folder of the campaign", error.strerror or str(error), where=Where(str(folder))) from error
+    atomic.save_text(folder / DESCRIPTION, json.dumps(describe_campaign(plan), indent=2) + "\n")
+    chunks = list(plan.list_chunks())
+    missing = [chunk for chunk in chunks if not _is_complete(chunk_folder / f"{chunk.name}.parquet")]
+    present = sum(len(chunk.runs) for chunk in chunks) - sum(len(chunk.runs) for chunk in missing)
+
+    def advance(done: int, _total: int) -> None:
+        if progress is not None:
+            progress(present + done, plan.row_count)
+
+    advance(0, 0)
+    compute_missing_chunks(
+        plan, missing, chunk_folder, client=client, workers=workers, progress=advance, folders=folders
+    )
+    return _read_result(plan, folder, chunks)
+
+
+def _is_complete(path: Path) -> bool:
+    """Return True for the file of a chunk without failed runs. Chunks with failed runs are computed again."""
+    table = read_table(path)
+    return table is not None and table[ERROR].null_count == len(table)
+
+
+def _read_result(plan: Campaign, folder: Path, chunks: Sequence[Chunk]) -> CampaignResult:
+    """Return the rows of all chunks in order, and write them to one file."""
+    import pyarrow as pa
+
+    tables: list[pa.Table] = []
+    for chunk in chunks:
+        table = read_table(folder / "chunks" / f"{chunk.name}.parquet")
+        if table is None:
+            raise RecordingError("chunk", "cannot be read", where=Where(str(folder / chunk.name)), remedy="run it again")
+        commands = [plan.format_command(plan.points[chunk.point], run) or None for run in chunk.runs]
+        tables.append(table.append_column(COMMAND, pa.array(commands, pa.string())))
+    table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+    from navsense.campaigns.rows import write_table
+
+    write_table(table, folder / RESULTS)
+    return CampaignResult(plan, folder, table)
+
+
+def describe_campaign(plan: Campaign) -> dict[str, Any]:
+    """Return what the file `campaign.json` holds."""
+    return {
+        "world": plan.world.name,
+        "runs": len(plan.runs),
+        "points": len(plan.points),
+        "parameters": list(plan.paths),
+        "duration": plan.duration,
+        "seed": plan.seed,
+        "epoch": plan.epoch,
+        "truth_rate": plan.truth_rate,
+        "recordings": plan.recordings,
+        "chunk_size": plan.chunk_size,
+        "digest": plan.base_digest,
+        "versions": dict(list_versions()),
+    }

@@ -1,0 +1,121 @@
+"""What a worker does: it simulates the runs of a chunk and reduces each one to a row.
+
+Each process unpacks the campaign once. Its first simulation holds a lock of the machine, so that one process compiles
+the kernels and the others read them from the cache.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import io
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cloudpickle
+
+from navsense.campaigns.plan import Campaign, Chunk
+from navsense.campaigns.rows import Row, check_values, describe_error, make_table
+from navsense.runner.run import Run
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+WARM_DURATION = 2.0
+"""Longest duration (s) of the first simulation of a process, which compiles the kernels."""
+
+_CAMPAIGNS: dict[str, Campaign] = {}
+"""The campaign that this process computes, by its digest."""
+
+
+def pack_campaign(campaign: Campaign) -> bytes:
+    """Return a campaign as bytes; functions of the main script and of experiment files by value."""
+    data: bytes = cloudpickle.dumps(campaign)
+    return data
+
+
+def keep_bytes(data: bytes) -> bytes:
+    """Return the argument: a task that gives the bytes of a campaign to workers, and repeats it if they are lost."""
+    return data
+
+
+@contextmanager
+def lock_machine() -> Iterator[None]:
+    """Hold a lock that the processes of a user on this machine share. Without locks, do nothing."""
+    path = Path(tempfile.gettempdir()) / f"navsense-campaign-{getpass.getuser()}.lock"
+    descriptor = None
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _unpack_campaign(data: bytes, digest: str, folders: Sequence[str]) -> Campaign:
+    """Return the campaign. The first call of a process compiles the kernels."""
+    if digest not in _CAMPAIGNS:
+        sys.path += [folder for folder in folders if folder not in sys.path]
+        campaign: Campaign = cloudpickle.load(io.BytesIO(data))
+        _CAMPAIGNS.clear()
+        _CAMPAIGNS[digest] = campaign
+        with lock_machine(), suppress(Exception):  # its errors are those of the runs below
+            from dataclasses import replace
+
+            short = replace(campaign, duration=min(campaign.duration, WARM_DURATION))
+            short.simulate(campaign.points[0], (campaign.runs[0],))
+    return _CAMPAIGNS[digest]
+
+
+def compute_chunks(
+    data: bytes, digest: str, chunks: Sequence[Chunk], folder: str, folders: Sequence[str] = ()
+) -> list[tuple[str, pa.Table]]:
+    """Return name and table of each chunk. `folder` is where recordings are written."""
+    campaign = _unpack_campaign(data, digest, folders)
+    return [(chunk.name, compute_chunk(campaign, chunk, Path(folder))) for chunk in chunks]
+
+
+def compute_chunk(campaign: Campaign, chunk: Chunk, folder: Path) -> pa.Table:
+    """Return the rows of a chunk. A run that fails has a row with the text of its error."""
+    point = campaign.points[chunk.point]
+    try:
+        runs = campaign.simulate(point, chunk.runs)
+    except Exception as error:  # noqa: BLE001  # the world and the motions can have code of the user
+        if len(chunk.runs) == 1:
+            rows = [Row(chunk.runs[0], {}, error=describe_error(error))]
+        else:  # find the runs that fail
+            rows = [_compute_alone(campaign, chunk, number, folder) for number in chunk.runs]
+    else:
+        rows = [_reduce_run(campaign, runs.select_run(number), chunk, number, folder) for number in chunk.runs]
+    return make_table(rows, point, has_recording=bool(campaign.recordings))
+
+
+def _compute_alone(campaign: Campaign, chunk: Chunk, number: int, folder: Path) -> Row:
+    """Return the row of one run of a chunk whose runs cannot be simulated together."""
+    try:
+        run = campaign.simulate(campaign.points[chunk.point], (number,)).select_run(number)
+    except Exception as error:  # noqa: BLE001
+        return Row(number, {}, error=describe_error(error))
+    return _reduce_run(campaign, run, chunk, number, folder)
+
+
+def _reduce_run(campaign: Campaign, run: Run, chunk: Chunk, number: int, folder: Path) -> Row:
+    """Return the row of a run, and write its recording."""
+    try:
+        recording = ""
+        if campaign.recordings:
+            recording = f"{chunk.name.partition('-')[0]}-run-{number:06d}{campaign.recordings}"
+            run.save(folder / recording)
+        values = {} if campaign.reduce is None else check_values(campaign.reduce(run))
+    except Exception as error:  # noqa: BLE001
+        return Row(number, {}, error=describe_error(error))
+    return Row(number, values, recording)
+
+
