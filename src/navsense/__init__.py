@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # the names of `__all__`, for type checkers
     from navsense import analysis as analysis
     from navsense import calibration as calibration
+    from navsense import campaigns as campaigns
     from navsense import clock as clock
     from navsense import demo as demo
     from navsense import devices as devices
@@ -25,12 +26,14 @@ if TYPE_CHECKING:  # the names of `__all__`, for type checkers
     from navsense import faults as faults
     from navsense import motion as motion
     from navsense import noise as noise
+    from navsense import parameters as parameters
     from navsense import picture as picture
     from navsense import recordings as recordings
     from navsense import report as report
     from navsense import sensors as sensors
     from navsense import streams as streams
     from navsense import testing as testing
+    from navsense.campaigns.run import campaign as campaign
     from navsense.core.errors import NavsenseError as NavsenseError
     from navsense.core.pose import Pose as Pose
     from navsense.core.readings import Reading as Reading
@@ -39,6 +42,7 @@ if TYPE_CHECKING:  # the names of `__all__`, for type checkers
     from navsense.motion.driven import State as State
     from navsense.noise.specification import Noise as Noise
     from navsense.recordings import open as open  # noqa: A004 - a recording is opened as a file is
+    from navsense.parameters import with_parameters as with_parameters
     from navsense.runner.live import live as live
     from navsense.runner.run import record as record
     from navsense.runner.run import simulate as simulate
@@ -54,12 +58,14 @@ _HOME = {
     "Reading": "navsense.core.readings",
     "State": "navsense.motion.driven",
     "Truth": "navsense.core.readings",
+    "campaign": "navsense.campaigns.run",
     "live": "navsense.runner.live",
     "load": "navsense.sdf",
     "open": "navsense.recordings",
     "record": "navsense.runner.run",
     "simulate": "navsense.runner.run",
     "with_faults": "navsense.fault_file",
+    "with_parameters": "navsense.parameters",
     "with_switch": "navsense.world",
 }
 """Name -> the module that defines it."""
@@ -67,6 +73,7 @@ _HOME = {
 _MODULES = (
     "analysis",
     "calibration",
+    "campaigns",
     "clock",
     "demo",
     "devices",
@@ -75,6 +82,7 @@ _MODULES = (
     "faults",
     "motion",
     "noise",
+    "parameters",
     "picture",
     "recordings",
     "report",

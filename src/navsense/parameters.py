@@ -15,6 +15,7 @@ refers to an object, as in `run["imu"]`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass, replace
@@ -86,6 +87,15 @@ def list_parameters(world: World) -> Iterator[tuple[str, ParameterValue]]:
     for clock in world.clocks:
         yield from _list_fields(f"{clock.name}.", clock)
     yield from _list_fields(f"{ENVIRONMENT}.", world.environment)
+
+
+def format_value(value: ParameterValue) -> str:
+    """Return a value as the option `--set` of `navsense run` reads it: a text as it is, other values as JSON.
+
+    >>> ns.parameters.format_value((0.0, 0.5))
+    '[0.0, 0.5]'
+    """
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _list_fields(prefix: str, parent: Any) -> Iterator[tuple[str, ParameterValue]]:

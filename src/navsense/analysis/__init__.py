@@ -2,15 +2,17 @@
 
 `allan.oadev(values, rate)` returns the Allan deviation of a record with confidence intervals. `fit.fit` fits
 noise terms to that curve, `theory` has the variance of declared terms, and `densities.welch` returns a spectrum.
+`monte_carlo` has the statistics of many runs, with intervals.
 SciPy is imported when a function needs it.
 """
 
-from navsense.analysis import allan, densities, fit, theory
+from navsense.analysis import allan, densities, fit, monte_carlo, theory
 
 __all__ = [
     "allan",
     "densities",
     "fit",
+    "monte_carlo",
     "theory",
 ]
 

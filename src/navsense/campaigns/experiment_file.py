@@ -1,2 +1,365 @@
-"""Experiment files (TOML)."""
-def read_experiment(path): raise NotImplementedError
+"""Experiment files: a campaign as TOML. docs/reference/experiment-files.md has all keys.
+
+    world = "survey.sdf"
+    runs = 64
+    duration = 600.0                       # s
+    reduce = "dead_reckoning.py:reduce"    # FILE:FUNCTION, or MODULE:FUNCTION
+
+    [sweep]                                # a grid; [[sweep]] is one point of a list
+    "dvl.misalignment_stddev" = [0.0, 0.005]
+
+Files are relative to the folder of the experiment file. An experiment file runs code: that of `reduce`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from navsense.campaigns.plan import FAULTS, Campaign, Reduce, is_motion_path, make_campaign
+from navsense.campaigns.sweep import Point, latin_hypercube
+from navsense.core.errors import NavsenseError, SimulationError, Where
+from navsense.core.inputs import FileKind
+from navsense.core.names import suggest_name
+from navsense.core.toml_lines import KeyPath, read_toml_lines
+from navsense.parameters import format_value, with_parameters
+from navsense.sdf import load
+
+_EXPERIMENT_FILE = FileKind("experiment file", SimulationError, "must be a file of TOML")
+
+NUMBERS, TEXT, TEXTS = "a number", "a text", "a list of texts"
+
+KEYS: Mapping[str, str] = {
+    "world": TEXT,
+    "runs": "an integer or a list of integers",
+    "duration": NUMBERS,
+    "reduce": TEXT,
+    "output": TEXT,
+    "seed": "an integer",
+    "epoch": "an integer",
+    "truth_rate": NUMBERS,
+    "fidelity": TEXT,
+    "recordings": TEXT,
+    "motion": "a text or a table",
+    "joints": TEXTS,
+    "faults": TEXT,
+    "load": "a table",
+    "parameters": "a table",
+    "sweep": "a table or an array of tables",
+    "latin_hypercube": "a table",
+    "report": "a table",
+}
+"""Keys of an experiment file, and what their values are."""
+
+LOAD_KEYS: Mapping[str, str] = {
+    "path": TEXTS,
+    "xacro": "a table",
+    "expand_xacro": "true or false",
+    "skip_missing": "true or false",
+    "namespace": TEXT,
+}
+"""Keys of the table `load`: the options of `navsense run` for reading a world."""
+
+HYPERCUBE_KEYS: Mapping[str, str] = {
+    "samples": "an integer",
+    "seed": "an integer",
+    "ranges": "a table",
+    "logarithmic": TEXTS,
+}
+"""Keys of the table `latin_hypercube`."""
+
+REPORT_KEYS: Mapping[str, str] = {"time": TEXT, "errors": TEXTS, "nees": "a table", "nis": "a table"}
+"""Keys of the table `report`: the columns of `reduce` that the report shows over time."""
+
+_TYPES: Mapping[str, Callable[[Any], bool]] = {
+    NUMBERS: lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    TEXT: lambda value: isinstance(value, str),
+    TEXTS: lambda value: isinstance(value, list) and all(isinstance(part, str) for part in value),
+    "an integer": lambda value: type(value) is int,
+    "an integer or a list of integers": lambda value: all(
+        type(part) is int for part in (value if isinstance(value, list) else [value])
+    ),
+    "true or false": lambda value: isinstance(value, bool),
+    "a table": lambda value: isinstance(value, dict),
+    "a text or a table": lambda value: isinstance(value, str | dict),
+    "a table or an array of tables": lambda value: isinstance(value, dict)
+    or (isinstance(value, list) and all(isinstance(part, dict) for part in value)),
+}
+"""Checks of the values."""
+
+
+@dataclass(frozen=True)
+class ReportColumns:
+    """The columns of `reduce` that the report shows.
+
+    time: the column with the time (s) of the arrays over time; "" for none.
+    errors: columns with errors, (time,) or (time, axis).
+    nees, nis: degrees of freedom by column.
+    """
+
+    time: str = "time"
+    errors: tuple[str, ...] | None = None
+    nees: Mapping[str, int] = field(default_factory=dict)
+    nis: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment file: its campaign, the folder of its results, and the columns of its report.
+
+    folders: where workers search the modules of `reduce`.
+    """
+
+    campaign: Campaign
+    output: str
+    report: ReportColumns
+    folders: tuple[str, ...] = ()
+
+
+class _File:
+    """The keys of an experiment file with their lines."""
+
+    def __init__(self, path: str) -> None:
+        """Read the file. Raises `SimulationError`."""
+        self.path = path
+        self.tables, self._lines = read_toml_lines(path, _EXPERIMENT_FILE)
+
+    def locate(self, *key: str | int) -> Where:
+        """Return the place of a key, or of the table that it is in."""
+        names: KeyPath = key
+        while names and names not in self._lines:
+            names = names[:-1]
+        return Where(self.path, self._lines.get(names, 0))
+
+    def make_error(self, key: KeyPath, value: object, allowed: str, remedy: str = "") -> SimulationError:
+        """Return the error of a key."""
+        name = ".".join(map(str, key))
+        return SimulationError(name, value, allowed=allowed, remedy=remedy, where=self.locate(*key))
+
+    def check_keys(self, table: Mapping[str, Any], keys: Mapping[str, str], *parents: str) -> None:
+        """Raise `SimulationError` for an unknown key, and for a value of another type."""
+        for key, value in table.items():
+            if key not in keys:
+                allowed = f"is unknown; must be one of {', '.join(keys)}"
+                error = self.make_error((*parents, key), None, allowed, suggest_name(key, keys))
+                raise error
+            if not _TYPES[keys[key]](value):
+                raise self.make_error((*parents, key), value, f"must be {keys[key]}")
+
+    @contextmanager
+    def add_place(self, *key: str | int) -> Iterator[None]:
+        """Add the place of a key to errors without one."""
+        try:
+            yield
+        except NavsenseError as error:
+            if error.where is not None:
+                raise
+            what = f"{'.'.join(map(str, key))}: {error.what}" if str(key[-1]) not in error.what else error.what
+            place = self.locate(*key)
+            raise SimulationError(what, error.value, allowed=error.allowed, remedy=error.remedy, where=place) from error
+
+
+def read_experiment(path: str | os.PathLike[str]) -> Experiment:
+    """Read an experiment file, its world and its function `reduce`.
+
+    Raises `SimulationError` with the line for an invalid key, and the errors of `load` and `simulate`.
+
+    >>> _ = Path("rates.py").write_text("def reduce(run):\\n    return {'samples': run['imu'].time.size}\\n")
+    >>> text = 'world = "quadrotor.sdf"\\nruns = 4\\nduration = 1.0\\nreduce = "rates.py:reduce"\\n'
+    >>> _ = Path("rates.toml").write_text(text)
+    >>> ns.campaigns.read_experiment("rates.toml").campaign
+    <Campaign of field: 1 point, 4 runs, 1 s>
+    """
+    file = _File(os.fspath(path))
+    tables, folder = file.tables, Path(path).parent
+    file.check_keys(tables, KEYS)
+    for name, keys in (("load", LOAD_KEYS), ("latin_hypercube", HYPERCUBE_KEYS), ("report", REPORT_KEYS)):
+        file.check_keys(tables.get(name, {}), keys, name)
+    for key in ("world", "runs"):
+        if key not in tables:
+            raise file.make_error((key,), "missing", f"must be {KEYS[key]}", f'write {key} = {"64" if key == "runs" else chr(34) + "world.sdf" + chr(34)}')
+    world_path = str(folder / tables["world"])
+    options = tables.get("load", {})
+    with file.add_place("world"):
+        world = load(
+            world_path,
+            fidelity=tables.get("fidelity"),
+            path=tuple(str(folder / part) for part in options.get("path", ())),
+            xacro=options.get("xacro", {}),
+            expand_xacro=options.get("expand_xacro", False),
+            missing="skip" if options.get("skip_missing") else "error",
+            namespace=options.get("namespace"),
+        )
+    reduce, folders = _load_reduce(file, folder)
+    points = _read_points(file, folder)
+    motion = tables.get("motion")
+    if motion is not None:
+        motion = str(folder / motion) if isinstance(motion, str) else {k: str(folder / v) for k, v in motion.items()}
+    if "faults" in tables:
+        from navsense.fault_file import with_faults
+
+        world = with_faults(world, folder / tables["faults"])
+    for path, value in tables.get("parameters", {}).items():
+        with file.add_place("parameters", path):
+            world = with_parameters(world, {path: value})
+    key = "latin_hypercube" if "latin_hypercube" in tables else "sweep" if "sweep" in tables else "world"
+    with file.add_place(key):
+        campaign = make_campaign(
+            world,
+            tables["runs"],
+            tables.get("duration"),
+            reduce=reduce,
+            sweep=points,
+            seed=tables.get("seed", 0),
+            motion=motion,
+            joints=[str(folder / part) for part in tables["joints"]] if "joints" in tables else None,
+            fidelity=tables.get("fidelity"),
+            epoch=tables.get("epoch", 0),
+            truth_rate=float(tables.get("truth_rate", 100.0)),
+            recordings=tables.get("recordings", ""),
+            world_command=_format_world_command(tables, folder, world_path),
+        )
+    return Experiment(
+        campaign, tables.get("output", Path(path).stem), _read_report_columns(file), folders
+    )
+
+
+def _read_points(file: _File, folder: Path) -> Any:
+    """Return the sweep: a grid, a list of points, or the points of a Latin hypercube. Files get their folder."""
+    tables = file.tables
+    if "latin_hypercube" in tables:
+        if "sweep" in tables:
+            raise file.make_error(("latin_hypercube",), None, "is not allowed beside sweep", "omit one of them")
+        table = tables["latin_hypercube"]
+        for key in ("samples", "ranges"):
+            if key not in table:
+                raise file.make_error(("latin_hypercube", key), "missing", f"must be {HYPERCUBE_KEYS[key]}")
+        for path, limits in table["ranges"].items():
+            if not isinstance(limits, list) or len(limits) != 2 or not all(map(_TYPES[NUMBERS], limits)):
+                allowed = "must be a list of two numbers, the lower one first"
+                raise file.make_error(("latin_hypercube", "ranges", path), limits, allowed, "write [0.001, 0.01]")
+        with file.add_place("latin_hypercube", "ranges"):
+            return latin_hypercube(
+                {path: (float(low), float(high)) for path, (low, high) in table["ranges"].items()},
+                table["samples"],
+                seed=table.get("seed", 0),
+                logarithmic=table.get("logarithmic", ()),
+            )
+    sweep = tables.get("sweep")
+    if isinstance(sweep, dict):
+        for path, values in sweep.items():
+            if isinstance(values, dict):
+                allowed = "must be a path in quotation marks"
+                raise file.make_error(("sweep", path), None, allowed, f'write "{path}.{next(iter(values), "field")}"')
+            if not isinstance(values, list):
+                raise file.make_error(("sweep", path), values, "must be a list of values", f"write [{values!r}]")
+        return {path: [_add_folder(path, value, folder) for value in values] for path, values in sweep.items()}
+    if sweep is None:
+        return None
+    return [{path: _add_folder(path, value, folder) for path, value in point.items()} for point in sweep]
+
+
+def _add_folder(path: str, value: Any, folder: Path) -> Any:
+    """Return the value of a parameter; a file with the folder of the experiment file."""
+    is_file = path == FAULTS or is_motion_path(path)
+    return str(folder / value) if is_file and isinstance(value, str) and value else value
+
+
+def _load_reduce(file: _File, folder: Path) -> tuple[Reduce | None, tuple[str, ...]]:
+    """Return the function `reduce` and the folder of its file. Raises `SimulationError`."""
+    text = file.tables.get("reduce")
+    if text is None:
+        return None, ()
+    source, separator, name = text.rpartition(":")
+    if not separator or not source or not name.isidentifier():
+        allowed = "must be FILE:FUNCTION or MODULE:FUNCTION"
+        raise file.make_error(("reduce",), text, allowed, 'write "analysis.py:reduce"')
+    if source.endswith(".py"):
+        module, folders = _load_module(file, folder / source)
+    else:
+        folders = ()
+        try:
+            module = importlib.import_module(source)
+        except ImportError as error:
+            remedy = "install the package, or write FILE.py:FUNCTION"
+            raise file.make_error(("reduce",), text, f"cannot be imported: {error}", remedy) from error
+    functions = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+    if name not in functions:
+        remedy = suggest_name(name, functions)
+        raise file.make_error(("reduce",), text, f"{source} has no function {name}", remedy)
+    function: Reduce = vars(module)[name]
+    return function, folders
+
+
+def _load_module(file: _File, path: Path) -> tuple[Any, tuple[str, ...]]:
+    """Return the module of a file, whose functions are sent to workers by value, and the folder of the file."""
+    import cloudpickle
+
+    if not path.is_file():
+        raise file.make_error(("reduce",), str(path), "does not exist", "check the path")
+    parent = str(path.parent.resolve())
+    if parent not in sys.path:
+        sys.path.append(parent)  # for the modules beside it
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise file.make_error(("reduce",), str(path), "must be a file of Python")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        raise file.make_error(("reduce",), str(path), f"cannot be imported: {text}") from error
+    cloudpickle.register_pickle_by_value(module)
+    return module, (parent,)
+
+
+def _read_report_columns(file: _File) -> ReportColumns:
+    """Return the columns of the report. Raises `SimulationError`."""
+    table = file.tables.get("report", {})
+    for kind in ("nees", "nis"):
+        for column, dof in table.get(kind, {}).items():
+            if type(dof) is not int or dof < 1:
+                allowed = "must be the number of degrees of freedom, an integer >= 1"
+                raise file.make_error(("report", kind, column), dof, allowed)
+    errors: Sequence[str] | None = table.get("errors")
+    return ReportColumns(
+        table.get("time", "time"), None if errors is None else tuple(errors), table.get("nees", {}), table.get("nis", {})
+    )
+
+
+def _format_world_command(tables: Mapping[str, Any], folder: Path, world_path: str) -> str:
+    """Return `navsense run WORLD` with the options that load the world and its motion."""
+    options = tables.get("load", {})
+    parts = ["navsense", "run", world_path]
+    for path in options.get("path", ()):
+        parts += ["--path", str(folder / path)]
+    for name, value in options.get("xacro", {}).items():
+        parts += ["--xacro", f"{name}={value}"]
+    parts += ["--expand-xacro"] if options.get("expand_xacro") else []
+    parts += ["--skip-missing"] if options.get("skip_missing") else []
+    for key in ("namespace",):
+        parts += [f"--{key}", options[key]] if key in options else []
+    parts += ["--fidelity", tables["fidelity"]] if "fidelity" in tables else []
+    parts += ["--faults", str(folder / tables["faults"])] if "faults" in tables else []
+    motion = tables.get("motion", {})
+    for model, log in ({"": motion} if isinstance(motion, str) else motion).items():
+        parts += ["--motion", f"{model}={folder / log}" if model else str(folder / log)]
+    for log in tables.get("joints", ()):
+        parts += ["--joints", str(folder / log)]
+    for path, value in tables.get("parameters", {}).items():
+        parts += ["--set", f"{path}={format_value(value)}"]
+    parts += ["--epoch", str(tables["epoch"])] if tables.get("epoch") else []
+    parts += ["--truth-rate", f"{tables['truth_rate']:g}"] if "truth_rate" in tables else []
+    return shlex.join(parts)
+
+
+__all__ = ["Experiment", "Point", "ReportColumns", "read_experiment"]

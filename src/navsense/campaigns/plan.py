@@ -7,7 +7,6 @@ points: a campaign with more runs or points computes only the additional chunks.
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,10 +20,11 @@ from navsense.campaigns.sweep import Point, make_points
 from navsense.core.errors import SimulationError
 from navsense.core import inputs
 from navsense.core.names import resolve_name
+from navsense.core.text import format_count
 from navsense.fault_file import with_faults
 from navsense.motion.base import Motion
 from navsense.motion.joints import JointTracks
-from navsense.parameters import ParameterValue, with_parameters
+from navsense.parameters import ParameterValue, format_value, with_parameters
 from navsense.runner.run import (
     JointSource,
     MotionSource,
@@ -93,7 +93,8 @@ class Campaign:
 
     def __repr__(self) -> str:
         """Return a short description."""
-        return f"<Campaign of {self.world.name}: {len(self.points)} points, {len(self.runs)} runs, {self.duration:g} s>"
+        points = f"{format_count(len(self.points), 'point')}, " if self.paths else ""
+        return f"<Campaign of {self.world.name}: {points}{format_count(len(self.runs), 'run')}, {self.duration:g} s>"
 
     @property
     def row_count(self) -> int:
@@ -127,7 +128,8 @@ class Campaign:
         for index, point in enumerate(self.points):
             for runs in groups:
                 digest = Digest()
-                digest.add((self.base_digest, dict(point), runs))
+                is_range = runs[-1] - runs[0] == len(runs) - 1
+                digest.add((self.base_digest, dict(point), None if is_range else runs))
                 yield Chunk(index, runs, f"{digest.hexdigest()[:16]}-{runs[0]:06d}-{runs[-1]:06d}")
 
     def make_point_world(self, point: Point) -> World:
@@ -169,18 +171,13 @@ class Campaign:
                 model = path.rpartition(".")[0]
                 parts += ["--motion", shlex.quote(f"{model}={value}")]
             else:
-                parts += ["--set", shlex.quote(f"{path}={format_parameter(value)}")]
+                parts += ["--set", shlex.quote(f"{path}={format_value(value)}")]
         return " ".join(parts)
 
 
 def is_motion_path(path: str) -> bool:
     """Return True for the path of a parameter that selects a motion log."""
     return path == MOTION or path.endswith(f".{MOTION}")
-
-
-def format_parameter(value: ParameterValue) -> str:
-    """Return a value as the option `--set` reads it: a text as it is, other values as JSON."""
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def make_campaign(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from navsense.campaigns.plan import Campaign
-from navsense.campaigns.rows import ERROR, RECORDING, RUN
+from navsense.campaigns.rows import FAILURE, RECORDING, RUN
 from navsense.core.errors import SimulationError
 from navsense.core.names import suggest_name
 from navsense.core.summaries import Summary, format_summary, format_summary_html
@@ -42,7 +42,7 @@ class CampaignResult:
     campaign: what was computed.
     folder: the folder of its chunks and recordings.
     table: an Arrow table with a row for each run: `run`, the parameters of the sweep by path, the columns of `reduce`,
-        `recording`, `error`, and `command`, which repeats the run.
+        `recording`, `failure`, and `command`, which repeats the run.
 
     >>> result.table.column_names[:2], result.table.num_rows
     (['run', 'largest_rate'], 4)
@@ -66,14 +66,14 @@ class CampaignResult:
         """The runs that failed."""
         import pyarrow.compute
 
-        failed = self.table.filter(pyarrow.compute.is_valid(self.table[ERROR])).to_pylist()
+        failed = self.table.filter(pyarrow.compute.is_valid(self.table[FAILURE])).to_pylist()
         paths = self.campaign.paths
-        return [FailedRun(row[RUN], {path: row[path] for path in paths}, row[ERROR], row[COMMAND]) for row in failed]
+        return [FailedRun(row[RUN], {path: row[path] for path in paths}, row[FAILURE], row[COMMAND]) for row in failed]
 
     @property
     def columns(self) -> Sequence[str]:
         """The names of the columns of `reduce`."""
-        known = {RUN, RECORDING, ERROR, COMMAND, *self.campaign.paths}
+        known = {RUN, RECORDING, FAILURE, COMMAND, *self.campaign.paths}
         return [name for name in self.table.column_names if name not in known]
 
     def get_array(self, name: str, parameters: Mapping[str, Any] | None = None) -> AnyArray:
@@ -94,10 +94,18 @@ class CampaignResult:
             if column not in (*known, RUN):
                 allowed = f"must be one of {', '.join(known)}"
                 raise SimulationError("column", column, allowed=allowed, remedy=suggest_name(column, known))
-        table = self.table.filter(pyarrow.compute.is_null(self.table[ERROR]))
+        table = self.table.filter(pyarrow.compute.is_null(self.table[FAILURE]))
         for path, value in (parameters or {}).items():
             table = table.filter(pyarrow.compute.equal(table[path], value))
         return _to_array(table[name], name)
+
+    def get_scalars(self, name: str) -> AnyArray | None:
+        """Return a column of numbers (runs,), without failed runs; None for a column of texts or arrays."""
+        import pyarrow as pa
+
+        kind = self.table.schema.field(name).type
+        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+        return self.get_array(name).astype(np.float64) if is_number else None
 
 
 def _to_array(column: pa.ChunkedArray, name: str) -> AnyArray:

@@ -1,7 +1,7 @@
 """The rows of a campaign as Arrow tables, and the Parquet file of a chunk.
 
-Columns are `run`, the parameters of the sweep by path, those of the row of `reduce`, `recording`, and `error`. A run
-that failed has a text in `error` and null in the columns of `reduce`. An array is a list in its row, an array of
+Columns are `run`, the parameters of the sweep by path, those of the row of `reduce`, `recording`, and `failure`. A run
+that failed has a text in `failure` and null in the columns of `reduce`. An array is a list in its row, an array of
 several axes a list of lists.
 """
 
@@ -20,7 +20,7 @@ from navsense.core.errors import NavsenseError, RecordingError, SimulationError,
 if TYPE_CHECKING:
     import pyarrow as pa
 
-RUN, RECORDING, ERROR = "run", "recording", "error"
+RUN, RECORDING, FAILURE = "run", "recording", "failure"
 """Columns of each campaign."""
 
 
@@ -40,8 +40,8 @@ def check_values(values: object) -> dict[str, Any]:
         raise SimulationError("result of reduce", values, allowed="must be a mapping from columns to values")
     checked = {}
     for name, value in values.items():
-        if not isinstance(name, str) or not name or name in (RUN, RECORDING, ERROR):
-            allowed = f"must be a text other than {RUN}, {RECORDING}, {ERROR}"
+        if not isinstance(name, str) or not name or name in (RUN, RECORDING, FAILURE):
+            allowed = f"must be a text other than {RUN}, {RECORDING}, {FAILURE}"
             raise SimulationError("column of reduce", name, allowed=allowed)
         array = np.asarray(value)
         if array.dtype.kind not in "biufU":
@@ -101,7 +101,7 @@ def make_table(rows: Sequence[Row], parameters: Mapping[str, Any], *, has_record
         columns[name] = _make_column([row.values.get(name) for row in rows])
     if has_recording:
         columns[RECORDING] = pa.array([row.recording or None for row in rows], pa.string())
-    columns[ERROR] = pa.array([row.error or None for row in rows], pa.string())
+    columns[FAILURE] = pa.array([row.error or None for row in rows], pa.string())
     return pa.table(columns)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from navsense.campaigns.digest import list_versions
 from navsense.campaigns.plan import Campaign, Chunk, Reduce, make_campaign
-from navsense.campaigns.rows import ERROR, read_table
+from navsense.campaigns.rows import FAILURE, read_table
 from navsense.campaigns.result import COMMAND, CampaignResult
 from navsense.campaigns.sweep import Point
 from navsense.core import atomic
@@ -157,7 +157,7 @@ def compute_campaign(
 def _is_complete(path: Path) -> bool:
     """Return True for the file of a chunk without failed runs. Chunks with failed runs are computed again."""
     table = read_table(path)
-    return table is not None and table[ERROR].null_count == len(table)
+    return table is not None and table[FAILURE].null_count == len(table)
 
 
 def _read_result(plan: Campaign, folder: Path, chunks: Sequence[Chunk]) -> CampaignResult:

@@ -22,6 +22,7 @@ import click
 
 from navsense.cli.bench import bench
 from navsense.cli.calibrate import calibrate
+from navsense.cli.campaign import campaign
 from navsense.cli.demo import demo
 from navsense.cli.recordings import convert, info, recover, report
 from navsense.cli.run import run
@@ -74,7 +75,7 @@ def cli() -> None:
     click.get_current_context().with_resource(inputs.collect_inputs())
 
 
-for _command in (bench, calibrate, check, convert, demo, describe, info, recover, report, run, warm):
+for _command in (bench, calibrate, campaign, check, convert, demo, describe, info, recover, report, run, warm):
     cli.add_command(_command)
 
 

@@ -14,6 +14,7 @@ from navsense.core.errors import SdfError, SimulationError, Where
 from navsense.core.text import parse_decimal
 
 if TYPE_CHECKING:
+    from navsense.parameters import ParameterValue
     from navsense.world import World
 
 NUMBER = click.types.FloatParamType()
@@ -130,6 +131,7 @@ class WorldOptions:
     skip_missing: bool
     namespace: str | None
     faults: str | None = None
+    parameters: tuple[str, ...] = ()
     switch_on: tuple[str, ...] = ()
     switch_off: tuple[str, ...] = ()
 
@@ -154,6 +156,10 @@ class WorldOptions:
             from navsense.fault_file import with_faults
 
             world = with_faults(world, self.faults)
+        if self.parameters:
+            from navsense.parameters import with_parameters
+
+            world = with_parameters(world, parse_parameter_options(self.parameters))
         return self._apply_switches(world)
 
     def _apply_switches(self, world: World) -> World:
@@ -208,6 +214,13 @@ WORLD_OPTIONS = (
     click.argument("world_file", metavar="WORLD"),
     *READING_OPTIONS,
     click.option("--faults", metavar="FILE", help="Inject the faults in FILE (TOML) in addition to those in WORLD."),
+    click.option(
+        "--set",
+        "parameters",
+        multiple=True,
+        metavar="PATH=VALUE",
+        help="Set a parameter of the world, as imu.rate=100. Repeatable. describe --parameters lists the paths.",
+    ),
     *(
         click.option(
             f"--switch-{state}",
@@ -276,6 +289,24 @@ def parse_xacro_options(texts: tuple[str, ...]) -> dict[str, str]:
         if name in values:
             raise SdfError("--xacro", text, allowed=f"must set {name} once")
         values[name] = value
+    return values
+
+
+def parse_parameter_options(texts: tuple[str, ...]) -> dict[str, ParameterValue]:
+    """Return the values of `--set` by path: numbers, lists, true and false as in JSON; other values are texts."""
+    from navsense.core.inputs import parse_json
+
+    values: dict[str, ParameterValue] = {}
+    for text in texts:
+        path, separator, value = text.partition("=")
+        if not separator or not path:
+            raise SimulationError("--set", text, allowed="must be PATH=VALUE", remedy="write --set imu.rate=100")
+        if path in values:
+            raise SimulationError("--set", text, allowed=f"must set {path} once")
+        try:
+            values[path] = parse_json(value)
+        except ValueError:
+            values[path] = value
     return values
 
 

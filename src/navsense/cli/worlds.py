@@ -61,6 +61,7 @@ def check(world_options: WorldOptions) -> None:
 @click.option(
     "--picture", metavar="OUT", help="Draw the terrain, the tracks and the current to OUT (.png, .svg or .pdf)."
 )
+@click.option("--parameters", "show_parameters", is_flag=True, help="Print path and value of each parameter instead.")
 @motion_option
 @bandwidth_option
 @fidelity_option
@@ -76,6 +77,7 @@ def describe(
     kalibr: str | None,
     name: str | None,
     picture: str | None,
+    show_parameters: bool,
     motion: tuple[str, ...],
     bandwidth: tuple[str, ...],
     fidelity: str | None,
@@ -98,6 +100,12 @@ def describe(
     elif duration is not None:
         raise SimulationError("--duration", duration, allowed="requires --picture")
     world = world_options.load(fidelity)
+    if show_parameters:
+        from navsense.parameters import format_value, list_parameters
+
+        for path, value in list_parameters(world):
+            click.echo(f"{path} = {format_value(value)}")
+        return
     motions = load_motions(world, parse_motion_options(motion), parse_bandwidth_options(bandwidth))
     with show_progress():
         lines = list(describe(world, motions, topics=verbose))

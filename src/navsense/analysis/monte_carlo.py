@@ -1,0 +1,213 @@
+"""Statistics of Monte Carlo runs: means, covariances, RMS errors, NEES and NIS, quantiles and rates, with intervals.
+
+The first axis of each array is that of the runs; statistics are over this axis. All functions sum in the order of the
+runs, so the same rows give the same bits.
+
+For n runs with a mean m, a standard deviation s and a confidence c, p = (1 + c) / 2:
+
+    mean                m +- t_p(n - 1) s / sqrt(n)                          Student's t distribution
+    standard deviation  s sqrt((n - 1) / chi2_p(n - 1)) ...                  errors with a normal distribution
+    RMS                 r sqrt(n / chi2_p(n)) ...                            errors with a normal distribution, mean 0
+    covariance          S_ij +- z_p sqrt((S_ii S_jj + S_ij^2) / (n - 1))     large n
+    quantile            order statistics with binomial ranks                 any distribution
+    rate                Clopper and Pearson                                  independent runs
+    mean NEES or NIS    chi2_{1-p}(n d) / n ... chi2_p(n d) / n              a consistent filter with d degrees of freedom
+
+Sources: Bar-Shalom, Li and Kirubarajan, Estimation with Applications to Tracking and Navigation (2001), 5.4.2; Clopper
+and Pearson, Biometrika 26 (1934) 404; David and Nagaraja, Order Statistics (2003), 7.1; Anderson, An Introduction to
+Multivariate Statistical Analysis (2003), theorem 3.4.4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from navsense.core.errors import NavsenseError
+from navsense.core.typing import FloatArray
+
+CONFIDENCE = 0.95
+"""Default confidence of the intervals."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A statistic of runs and its confidence interval from `low` to `high`; numbers or arrays.
+
+    >>> ns.analysis.monte_carlo.Estimate(1.0, 0.9, 1.1)
+    Estimate(value=1.0, low=0.9, high=1.1)
+    """
+
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+def _check_runs(values: ArrayLike, least: int) -> FloatArray:
+    """Return values (runs, ...) as an array. Raises `NavsenseError` for too few runs, and for a confidence outside."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim == 0 or array.shape[0] < least:
+        count = array.shape[0] if array.ndim else "no axis"
+        raise NavsenseError("number of runs", count, allowed=f"must be at least {least}")
+    return array
+
+
+def _get_probabilities(confidence: float) -> tuple[float, float]:
+    """Return the lower and the upper probability of an interval."""
+    if not 0.0 < confidence < 1.0:
+        raise NavsenseError("confidence", confidence, allowed="must be between 0 and 1")
+    return 0.5 * (1.0 - confidence), 0.5 * (1.0 + confidence)
+
+
+def estimate_mean(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
+    """Return the mean of values (runs, ...) with Student's interval.
+
+    Raises `NavsenseError` for less than 2 runs.
+
+    >>> float(ns.analysis.monte_carlo.estimate_mean([1.0, 2.0, 3.0]).value)
+    2.0
+    """
+    from scipy import stats
+
+    array = _check_runs(values, 2)
+    runs = array.shape[0]
+    mean = array.mean(axis=0)
+    half = stats.t.ppf(_get_probabilities(confidence)[1], runs - 1) * array.std(axis=0, ddof=1) / np.sqrt(runs)
+    return Estimate(mean, mean - half, mean + half)
+
+
+def estimate_stddev(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
+    """Return the standard deviation of values (runs, ...) with the chi-square interval.
+
+    Raises `NavsenseError` for less than 2 runs.
+
+    >>> float(ns.analysis.monte_carlo.estimate_stddev([1.0, 2.0, 3.0]).value)
+    1.0
+    """
+    array = _check_runs(values, 2)
+    return _scale_by_chi_square(array.std(axis=0, ddof=1), array.shape[0] - 1, confidence)
+
+
+def estimate_rms(errors: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
+    """Return the root mean square of errors (runs, ...) with the chi-square interval.
+
+    >>> float(ns.analysis.monte_carlo.estimate_rms([3.0, -3.0, 3.0]).value)
+    3.0
+    """
+    array = _check_runs(errors, 1)
+    return _scale_by_chi_square(np.sqrt((array**2).mean(axis=0)), array.shape[0], confidence)
+
+
+def _scale_by_chi_square(deviation: FloatArray, dof: int, confidence: float) -> Estimate:
+    """Return a deviation with the interval of a chi-square distribution."""
+    from scipy import stats
+
+    low, high = _get_probabilities(confidence)
+    lower, upper = np.sqrt(dof / stats.chi2.ppf([high, low], dof))
+    return Estimate(deviation, deviation * lower, deviation * upper)
+
+
+def estimate_covariance(errors: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
+    """Return the covariance (axis, axis) of errors (runs, axis) about their mean.
+
+    Raises `NavsenseError` for less than 2 runs.
+
+    >>> ns.analysis.monte_carlo.estimate_covariance([[1.0, 0.0], [-1.0, 0.0]]).value
+    array([[2., 0.],
+           [0., 0.]])
+    """
+    from scipy import stats
+
+    array = _check_runs(errors, 2)
+    if array.ndim != 2:
+        raise NavsenseError("errors", f"{array.ndim} axes", allowed="must have two axes: runs and components")
+    covariance = np.cov(array, rowvar=False, ddof=1).reshape(array.shape[1], array.shape[1])
+    variances = np.diag(covariance)
+    spread = np.sqrt((np.outer(variances, variances) + covariance**2) / (array.shape[0] - 1))
+    half = stats.norm.ppf(_get_probabilities(confidence)[1]) * spread
+    return Estimate(covariance, covariance - half, covariance + half)
+
+
+def estimate_quantile(values: ArrayLike, probability: float, confidence: float = CONFIDENCE) -> Estimate:
+    """Return a quantile of values (runs, ...). An end of its interval is infinite if the runs do not determine it.
+
+    probability: of the quantile, between 0 and 1.
+
+    >>> float(ns.analysis.monte_carlo.estimate_quantile([1.0, 2.0, 3.0], 0.5).value)
+    2.0
+    """
+    from scipy import stats
+
+    array = np.sort(_check_runs(values, 1), axis=0)
+    if not 0.0 < probability < 1.0:
+        raise NavsenseError("probability", probability, allowed="must be between 0 and 1")
+    runs = array.shape[0]
+    low, high = _get_probabilities(confidence)
+    # x_(r) <= quantile < x_(s) with probability P(r <= K < s) of the binomial number K of values below the quantile.
+    lower = int(stats.binom.ppf(low, runs, probability))
+    upper = int(stats.binom.ppf(high, runs, probability)) + 1
+    infinite = np.full(array.shape[1:], np.inf)
+    return Estimate(
+        np.quantile(array, probability, axis=0),
+        array[lower - 1] if lower >= 1 else -infinite,
+        array[upper - 1] if upper <= runs else infinite,
+    )
+
+
+def estimate_rate(flags: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
+    """Return the share of runs with a true flag, (runs, ...), with the interval of Clopper and Pearson.
+
+    >>> rate = ns.analysis.monte_carlo.estimate_rate([True] * 20)
+    >>> float(rate.value), round(float(rate.low), 3), float(rate.high)
+    (1.0, 0.832, 1.0)
+    """
+    from scipy import stats
+
+    array = _check_runs(flags, 1)
+    runs, count = array.shape[0], array.sum(axis=0)
+    low, high = _get_probabilities(confidence)
+    lower = np.where(count > 0, stats.beta.ppf(low, np.maximum(count, 1), runs - count + 1), 0.0)
+    upper = np.where(count < runs, stats.beta.ppf(high, count + 1, np.maximum(runs - count, 1)), 1.0)
+    return Estimate(count / runs, lower, upper)
+
+
+def compute_nees(error: ArrayLike, covariance: ArrayLike) -> FloatArray:
+    """Return the normalised estimation error squared, e' P^-1 e; of an innovation and its covariance, the NIS.
+
+    error: (..., axis).
+    covariance: (..., axis, axis).
+
+    Raises `NavsenseError` for shapes that do not match, and for a singular covariance.
+
+    >>> float(ns.analysis.monte_carlo.compute_nees([2.0, 0.0], [[4.0, 0.0], [0.0, 1.0]]))
+    1.0
+    """
+    errors, covariances = np.asarray(error, dtype=np.float64), np.asarray(covariance, dtype=np.float64)
+    if errors.ndim == 0 or covariances.shape[-2:] != (errors.shape[-1], errors.shape[-1]):
+        allowed = f"must end in (n, n) for errors that end in (n,): {errors.shape}"
+        raise NavsenseError("shape of the covariance", covariances.shape, allowed=allowed)
+    try:
+        solved = np.linalg.solve(covariances, errors[..., None])[..., 0]
+    except np.linalg.LinAlgError as cause:
+        raise NavsenseError("covariance", "singular", allowed="must be positive definite") from cause
+    nees: FloatArray = np.einsum("...i,...i->...", errors, solved)
+    return nees
+
+
+def compute_nees_bounds(dof: int, runs: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Return the interval of the mean NEES or NIS of `runs` independent runs of a consistent filter.
+
+    dof: degrees of freedom of one value: the number of components of the error.
+
+    >>> [round(bound, 2) for bound in ns.analysis.monte_carlo.compute_nees_bounds(2, 50)]
+    [1.48, 2.59]
+    """
+    from scipy import stats
+
+    for name, number in (("dof", dof), ("runs", runs)):
+        if not (isinstance(number, int | np.integer) and number >= 1):
+            raise NavsenseError(name, number, allowed="must be an integer >= 1")
+    low, high = stats.chi2.ppf(_get_probabilities(confidence), dof * runs) / runs
+    return float(low), float(high)

@@ -1,0 +1,99 @@
+"""`navsense campaign`: compute the runs of an experiment file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from navsense.cli.options import CheckedCommand
+from navsense.cli.progress import make_bars
+from navsense.cli.tables import Column, print_table
+from navsense.core.text import format_count, format_duration
+
+if TYPE_CHECKING:
+    from navsense.campaigns.result import CampaignResult
+    from navsense.campaigns.scheduler import Progress
+
+MAX_FAILURES = 5
+"""Largest number of failed runs that are printed."""
+
+
+@contextmanager
+def show_runs() -> Iterator[Progress]:
+    """Yield a progress function that shows the number of runs, and the time that is left."""
+    with make_bars() as bars:
+        task = bars.add_task("runs", total=None, status="")
+        start, first = time.monotonic(), 0
+
+        def advance(done: int, total: int) -> None:
+            nonlocal start, first
+            if bars.tasks[0].total is None:
+                start, first = time.monotonic(), done
+            status = f"{done} of {total}"
+            if first < done < total:
+                left = (time.monotonic() - start) * (total - done) / (done - first)
+                status += f", about {format_duration(left)} left"
+            bars.update(task, completed=done, total=total, status=status, refresh=True)
+
+        yield advance
+
+
+@click.command(cls=CheckedCommand)
+@click.argument("experiment")
+@click.option("-o", "--output", metavar="FOLDER", help="Folder of the results. Default: the key output of EXPERIMENT.")
+@click.option("--workers", type=int, metavar="N", help="Processes on this machine. Default: one for each core.")
+@click.option("--scheduler", metavar="ADDRESS", help="Use the workers of a Dask scheduler, as tcp://host:8786.")
+@click.option("--report", metavar="OUT", help="Write a page with the statistics to OUT (.html).")
+def campaign(
+    experiment: str, output: str | None, workers: int | None, scheduler: str | None, report: str | None
+) -> None:
+    """Simulate the runs of EXPERIMENT, a TOML file.
+
+    The command repeats no run that is complete. After an interrupt, the same command goes on.
+    """
+    from navsense.campaigns.experiment_file import read_experiment
+    from navsense.campaigns.run import check_libraries, compute_campaign
+
+    check_libraries()
+    plan = read_experiment(experiment)
+    folder = output or plan.output
+    try:
+        with show_runs() as advance:
+            result = compute_campaign(
+                plan.campaign, folder, client=scheduler, workers=workers, progress=advance, folders=plan.folders
+            )
+    except KeyboardInterrupt:
+        click.echo(f"stopped; the complete runs are kept in {folder}; the same command goes on", err=True)
+        raise
+    print_columns(result)
+    for failure in result.failures[:MAX_FAILURES]:
+        values = "".join(f", {path} = {value}" for path, value in failure.parameters.items())
+        click.echo(f"warning: run {failure.run}{values}: {failure.error}; repeat it: {failure.command}", err=True)
+    if len(result.failures) > MAX_FAILURES:
+        more = format_count(len(result.failures) - MAX_FAILURES, "more failed run")
+        click.echo(f"warning: {more}, see the column failure of {folder}/results.parquet", err=True)
+    click.echo(f"wrote {folder}/results.parquet: {format_count(result.table.num_rows, 'run')}")
+    if report is not None:
+        from navsense.report.campaign_page import write_campaign_report
+
+        click.echo(f"wrote {write_campaign_report(result, report, plan.report)}")
+
+
+def print_columns(result: CampaignResult) -> None:
+    """Print mean, standard deviation and quantiles of each column of numbers."""
+    import numpy as np
+
+    rows = []
+    for name in result.columns:
+        values = result.get_scalars(name)
+        if values is not None and values.size > 1:
+            low, median, high = np.quantile(values, (0.05, 0.5, 0.95))
+            numbers = (values.mean(), values.std(ddof=1), low, median, high)
+            rows.append((name, *(f"{number:.4g}" for number in numbers)))
+    if rows:
+        names = ("mean", "stddev", "5 %", "median", "95 %")
+        print_table((Column("column", "name"), *(Column(name, "number") for name in names)), rows, verbose=False)

@@ -1,0 +1,1 @@
+"""Examples that scripts and campaigns can import."""

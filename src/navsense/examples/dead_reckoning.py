@@ -1,0 +1,250 @@
+"""Dead reckoning with a gyroscope and a DVL, and the covariance of its horizontal error.
+
+The rotation is integrated from the gyroscope, from a start with errors. The position is the integral of the rotated
+velocity over ground. `reduce` is for campaigns::
+
+    reduce = "navsense.examples.dead_reckoning:reduce"
+
+The error of the position is linear in the errors of the instruments. Let R (3, 3) be the rotation from the DVL to the
+world, v the velocity (m/s) in the world, and p its integral. The error of the position is
+
+    e = e_0 + integral of (d x v + R (s u + m x u + o + w)) dt,      u = R^T v
+    d = d_0 + integral of R (b + c * g + n) dt
+
+with the error d (rad) of the rotation in the world frame, the bias b, the scale error c and the white noise n of the
+gyroscope, which reads g, and the scale error s, misalignment m, offset o and white noise w of the DVL. Each constant has
+its standard deviation in the specification of the sensor. So the covariance of e is a sum of products of integrals. The
+flicker noise of the gyroscope counts as a bias with its deviation from 1 s to 10 000 s.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from navsense.analysis.monte_carlo import compute_nees
+from navsense.core.errors import SimulationError
+from navsense.core.geodesy import compute_earth_rate_w
+from navsense.core.typing import FloatArray, Times
+from navsense.runner.run import Run
+from navsense.sensors.doppler.beams import Cone
+from navsense.sensors.dvl import Dvl
+from navsense.sensors.imu import Imu
+
+START_POSITION = 0.5
+"""Standard deviation (m) of the initial position, in each axis."""
+
+START_ROTATION = (math.radians(0.1), math.radians(0.1), math.radians(1.0))
+"""Standard deviations (rad) of the initial rotation about the axes of the world: those of a compass and of a level."""
+
+FLICKER = math.sqrt(math.log(1e4) / math.pi)
+"""Deviation of unit flicker noise from 1 s to 10 000 s; the density is 1 / (2 pi f), two-sided (IEEE 952-1997, annex C)."""
+
+BOTTOM_TRACK = 1.0
+"""Value of `velocity_mode` of a velocity over ground."""
+
+STEP = 10.0
+"""Time (s) between the rows of the result."""
+
+
+@dataclass(frozen=True)
+class Track:
+    """An estimated track: `time` (n,) s, position and truth (n, 2) m east and north, and covariance (n, 2, 2) m^2."""
+
+    time: Times
+    position: FloatArray
+    covariance: FloatArray
+    truth: FloatArray
+
+    @property
+    def error(self) -> FloatArray:
+        """The horizontal error (n, 2) m."""
+        return self.position - self.truth
+
+
+def reduce(run: Run) -> Mapping[str, Any]:
+    """Return the row of a campaign: the error of the track over time, its deviation, and its NEES.
+
+    time: (n,) s.
+    error: (n, 2) m, east and north.
+    stddev: (n, 2) m, from the covariance of the estimate.
+    nees: (n,), with 2 degrees of freedom.
+    distance: m, the length of the true track.
+    final_error: m, the horizontal error at the end.
+
+    >>> import navsense.examples.dead_reckoning as dead_reckoning
+    >>> list(dead_reckoning.reduce(survey))
+    ['time', 'error', 'stddev', 'nees', 'distance', 'final_error']
+    """
+    track = estimate_track(run)
+    return {
+        "time": track.time,
+        "error": track.error,
+        "stddev": np.sqrt(np.diagonal(track.covariance, axis1=1, axis2=2)),
+        "nees": compute_nees(track.error, track.covariance),
+        "distance": float(np.linalg.norm(np.diff(track.truth, axis=0), axis=1).sum()),
+        "final_error": float(np.linalg.norm(track.error[-1])),
+    }
+
+
+def _find_sensor(run: Run, kind: type[Any], noun: str) -> Any:
+    """Return the only sensor of a class. Raises `SimulationError` for another number of them."""
+    sensors = [sensor for sensor in run.session.world.sensors if isinstance(sensor.spec, kind)]
+    if len(sensors) != 1:
+        raise SimulationError(f"number of {noun}s", len(sensors), allowed="dead reckoning needs exactly one")
+    return sensors[0]
+
+
+def estimate_track(run: Run) -> Track:
+    """Return the track of the DVL. Raises `SimulationError` unless the world has one IMU and one DVL."""
+    imu, dvl = _find_sensor(run, Imu, "IMU"), _find_sensor(run, Dvl, "DVL")
+    time, velocity_b = _read_velocities(run, dvl)
+    truth = run.truth[dvl.link]
+    draws = np.random.default_rng((run.session.seed, run.session.runs[0]))
+    rotation_error, start_error = draws.normal(size=3) * START_ROTATION, draws.normal(size=2) * START_POSITION
+    start = _interpolate_rotation(truth, time[0]) * _rotation_of(dvl)
+    turn, rate = _integrate_gyroscope(run, imu, dvl, time)
+    earth_rate_w = _earth_rate(run) if imu.spec.earth_rotation else np.zeros(3)
+    turned = Rotation.from_rotvec(-np.outer(time - time[0], earth_rate_w))
+    rotation = turned * Rotation.from_rotvec(rotation_error) * start * _multiply_cumulatively(turn)
+    matrices = rotation.as_matrix()
+    velocity_w = np.einsum("nij,nj->ni", matrices, velocity_b)
+    path = _integrate(time, velocity_w)
+    covariance = _compute_covariance(time, matrices, velocity_b, velocity_w, rate, imu.spec, dvl.spec)
+    true = np.stack([np.interp(time, truth.time, truth.position[:, axis]) for axis in (0, 1)], axis=1)
+    rows = np.unique(np.searchsorted(time, np.arange(STEP, time[-1], STEP)))
+    position = true[0] + start_error + path[:, :2]
+    return Track(time[rows], position[rows], covariance[rows], true[rows])
+
+
+def _rotation_of(sensor: Any) -> Rotation:
+    """Return the rotation of a sensor in its link."""
+    w, x, y, z = sensor.pose.rotation
+    return Rotation.from_quat((x, y, z, w))
+
+
+def _earth_rate(run: Run) -> FloatArray:
+    """Return the rotation rate of the earth (rad/s) in the world frame."""
+    origin = run.session.world.environment.origin
+    return np.zeros(3) if origin is None else np.array(compute_earth_rate_w(origin))
+
+
+def _read_velocities(run: Run, dvl: Any) -> tuple[Times, FloatArray]:
+    """Return time (s) and velocity over ground (m/s) of the pings with bottom lock.
+
+    The speed of sound is the true one, and the mean over the width of a beam is corrected
+    (`navsense.sensors.doppler.echoes`).
+    """
+    reading = run[dvl.name]
+    good = reading.valid & reading.emitted & (reading["velocity_mode"] == BOTTOM_TRACK)
+    time, velocity = reading["time_of_validity"][good], reading["velocity"][good]
+    environment = run.session.world.environment
+    if environment.water is not None:
+        truth = run.truth[dvl.link]
+        depth = environment.water.surface - np.interp(time, truth.time, truth.position[:, 2])
+        velocity = velocity * (environment.water.sound_speed_at(depth) / reading["sound_speed"][good])[:, None]
+    return time, velocity / (1.0 - 3.0 * _find_pattern_deviation(dvl.spec) ** 2)
+
+
+def _find_pattern_deviation(dvl: Dvl) -> float:
+    """Return the deviation s (rad) of the pattern of a beam; the mean over the beam has the scale error -3 s^2."""
+    shape = dvl.beams.beams[0].shape
+    return shape.width / (4.0 * math.sqrt(math.log(2.0))) if isinstance(shape, Cone) else 0.0
+
+
+def _interpolate_rotation(truth: Any, time: float) -> Rotation:
+    """Return the true rotation of a link at the row nearest to a time (s)."""
+    w, x, y, z = truth.orientation[int(np.argmin(np.abs(truth.time - time)))]
+    return Rotation.from_quat((x, y, z, w))
+
+
+def _integrate_gyroscope(run: Run, imu: Any, dvl: Any, time: Times) -> tuple[Rotation, FloatArray]:
+    """Return the turns between pings, and the mean angular velocity (rad/s) of each, in the frame of the DVL."""
+    model = run.session.world.model(imu.model)
+    poses = [model.link(sensor.link).pose @ sensor.pose for sensor in (imu, dvl)]
+    between = poses[1].inverse() @ poses[0]
+    w, x, y, z = between.rotation
+    rates = Rotation.from_quat((x, y, z, w)).apply(run[imu.name]["angular_velocity"])
+    stamps = run[imu.name].time + run[imu.name].clock_error
+    angles = np.concatenate([np.zeros((1, 3)), np.cumsum(0.5 * (rates[1:] + rates[:-1]) * np.diff(stamps)[:, None], axis=0)])
+    at_pings = np.stack([np.interp(time, stamps, column) for column in angles.T], axis=1)
+    steps = np.diff(at_pings, axis=0, prepend=at_pings[:1])
+    return Rotation.from_rotvec(steps), steps / np.diff(time, prepend=time[0] - 1.0)[:, None]
+
+
+def _multiply_cumulatively(steps: Rotation) -> Rotation:
+    """Return the products of the first one, two, ... rotations."""
+    product, shift = steps, 1
+    while shift < len(steps):
+        product = Rotation.concatenate([product[:shift], product[:-shift] * product[shift:]])
+        shift *= 2
+    return product
+
+
+def _integrate(time: Times, values: FloatArray) -> FloatArray:
+    """Return the integrals of values (n, ...) over time from the first row, by the trapezoidal rule."""
+    steps = 0.5 * (values[1:] + values[:-1]) * np.diff(time).reshape(-1, *(1,) * (values.ndim - 1))
+    return np.concatenate([np.zeros((1, *values.shape[1:])), np.cumsum(steps, axis=0)])
+
+
+def _compute_covariance(
+    time: Times,
+    matrices: FloatArray,
+    velocity_b: FloatArray,
+    velocity_w: FloatArray,
+    rate: FloatArray,
+    imu: Imu,
+    dvl: Dvl,
+) -> FloatArray:
+    """Return the covariance (n, 2, 2) of the position: the module docstring has the model."""
+    path, turned = _integrate(time, velocity_w), _integrate(time, matrices)
+    gyro = imu.noise()["angular_velocity"]
+    effects: list[tuple[float, FloatArray]] = []  # standard deviation, and position error (n, 3) for a unit error
+    unit = np.eye(3)
+    effects += [(START_ROTATION[k], np.cross(unit[k], path)) for k in range(3)]
+    scaled = _integrate(time, matrices * rate[:, None, :])
+    for k in range(3):
+        bias = math.hypot(gyro[k].bias_stddev, FLICKER * gyro[k].bias_instability)
+        effects.append((bias, _integrate(time, np.cross(turned[:, :, k], velocity_w))))
+        effects.append((gyro[k].scale_factor_stddev, _integrate(time, np.cross(scaled[:, :, k], velocity_w))))
+        tilted = np.einsum("nij,nj->ni", matrices, np.cross(unit[k], velocity_b))
+        effects.append((dvl.misalignment_stddev, _integrate(time, tilted)))
+        effects.append((dvl.bottom.long_term_offset, turned[:, :, k]))
+    effects.append((dvl.bottom.long_term_scale, path))
+    covariance = np.tile(START_POSITION**2 * np.eye(2), (time.size, 1, 1))
+    for stddev, effect in effects:
+        horizontal = stddev * effect[:, :2]
+        covariance += horizontal[:, :, None] * horizontal[:, None, :]
+    covariance += _compute_random_walk_covariance(time, path, max(axis.noise_density for axis in gyro))
+    covariance += _compute_white_noise_covariance(time, matrices, velocity_b, dvl)
+    return np.asarray(covariance)
+
+
+def _compute_white_noise_covariance(time: Times, matrices: FloatArray, velocity_b: FloatArray, dvl: Dvl) -> FloatArray:
+    """Return the covariance (n, 2, 2) of the position by the white noise of the beams, which are all equal."""
+    velocity_of_beams = np.linalg.pinv(dvl.beams.axes)  # (3, beams): the velocity of least squares
+    stddev = dvl.bottom.noise.stddev + dvl.bottom.per_speed * np.linalg.norm(velocity_b, axis=1)
+    steps = stddev * np.diff(time, prepend=time[0])
+    to_world = steps[:, None, None] * (matrices @ velocity_of_beams)[:, :2]
+    return np.asarray(np.cumsum(to_world @ to_world.swapaxes(1, 2), axis=0))
+
+
+def _compute_random_walk_covariance(time: Times, path: FloatArray, density: float) -> FloatArray:
+    """Return the covariance (n, 2, 2) of the position by the white noise of the gyroscope.
+
+    With the density q (rad/s/sqrt(Hz)), the covariance of the integral of dW(s) x (p(t) - p(s)).
+    """
+    first = _integrate(time, path)
+    second = _integrate(time, path[:, :, None] * path[:, None, :])
+    mixed = path[:, :, None] * first[:, None, :]
+    elapsed = (time - time[0])[:, None, None]
+    moment = elapsed * path[:, :, None] * path[:, None, :] - mixed - mixed.swapaxes(1, 2) + second
+    x, y, z = moment[:, 0, 0], moment[:, 1, 1], moment[:, 2, 2]
+    cross = -moment[:, 0, 1]
+    rows = np.stack([np.stack([z + y, cross], axis=1), np.stack([cross, x + z], axis=1)], axis=1)
+    return np.asarray(density**2 * rows)
