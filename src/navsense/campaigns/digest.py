@@ -55,13 +55,13 @@ class Digest:
             pass
         elif isinstance(value, type):
             self._write("class", f"{value.__module__}.{value.__qualname__}")
-            if not _is_installed(inspect.getmodule(value)):
+            if not is_installed(inspect.getmodule(value)):
                 self._write("source", _get_source(value))
         elif isinstance(value, types.BuiltinFunctionType):
             self._write("function", f"{value.__module__}.{value.__qualname__}")
         elif isinstance(value, types.ModuleType):
             self._write("module", value.__name__)
-            if not _is_installed(value):
+            if not is_installed(value):
                 self._write("source", hash_file(vars(value)["__file__"]))
         else:
             self._add_object(value)
@@ -107,7 +107,7 @@ class Digest:
         """Add the source of a function, its defaults, and what it refers to outside installed packages."""
         module = inspect.getmodule(function)
         self._write("function", f"{function.__module__}.{function.__qualname__}")
-        if _is_installed(module) and function.__module__ != "__main__":
+        if is_installed(module) and function.__module__ != "__main__":
             return
         self._write("source", _get_source(function))
         self.add((function.__defaults__, function.__kwdefaults__))
@@ -144,7 +144,7 @@ def _reduce_object(value: object) -> Any:
         raise SimulationError("part of a campaign", kind, allowed=allowed, remedy=remedy) from error
 
 
-def _is_installed(module: types.ModuleType | None) -> bool:
+def is_installed(module: types.ModuleType | None) -> bool:
     """Return True for modules of Python, of installed packages and of navsense: their versions stand for them."""
     path = None if module is None else vars(module).get("__file__")
     if path is None:

@@ -300,9 +300,7 @@ def _load_reduce(file: _File, folder: Path) -> tuple[Reduce | None, tuple[str, .
 
 
 def _load_module(file: _File, path: Path) -> tuple[Any, tuple[str, ...]]:
-    """Return the module of a file, whose functions are sent to workers by value, and the folder of the file."""
-    import cloudpickle
-
+    """Return the module of a file, and the folder of the file, where workers search the modules beside it."""
     if not path.is_file():
         raise file.make_error(("reduce",), str(path), "does not exist", "check the path")
     parent = str(path.parent.resolve())
@@ -318,7 +316,6 @@ def _load_module(file: _File, path: Path) -> tuple[Any, tuple[str, ...]]:
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
         raise file.make_error(("reduce",), str(path), f"cannot be imported: {text}") from error
-    cloudpickle.register_pickle_by_value(module)
     return module, (parent,)
 
 

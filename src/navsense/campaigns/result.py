@@ -76,6 +76,12 @@ class CampaignResult:
         known = {RUN, RECORDING, FAILURE, COMMAND, *self.campaign.paths}
         return [name for name in self.table.column_names if name not in known]
 
+    def get_succeeded(self) -> pa.Table:
+        """Return the table without failed runs."""
+        import pyarrow.compute
+
+        return self.table.filter(pyarrow.compute.is_null(self.table[FAILURE]))
+
     def get_array(self, name: str, parameters: Mapping[str, Any] | None = None) -> AnyArray:
         """Return a column as an array (runs, ...), without failed runs.
 
@@ -94,7 +100,7 @@ class CampaignResult:
             if column not in (*known, RUN):
                 allowed = f"must be one of {', '.join(known)}"
                 raise SimulationError("column", column, allowed=allowed, remedy=suggest_name(column, known))
-        table = self.table.filter(pyarrow.compute.is_null(self.table[FAILURE]))
+        table = self.get_succeeded()
         for path, value in (parameters or {}).items():
             table = table.filter(pyarrow.compute.equal(table[path], value))
         return _to_array(table[name], name)

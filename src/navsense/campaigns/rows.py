@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 RUN, RECORDING, FAILURE = "run", "recording", "failure"
 """Columns of each campaign."""
 
+CHUNKS, RECORDINGS = "chunks", "recordings"
+"""Folders in the folder of a campaign."""
+
 
 @dataclass(frozen=True)
 class Row:

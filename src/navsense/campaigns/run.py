@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from navsense.campaigns.digest import list_versions
 from navsense.campaigns.plan import Campaign, Chunk, Reduce, make_campaign
-from navsense.campaigns.rows import FAILURE, read_table
+from navsense.campaigns.rows import CHUNKS, FAILURE, RECORDINGS, read_table, write_table
 from navsense.campaigns.result import COMMAND, CampaignResult
 from navsense.campaigns.sweep import Point
 from navsense.core import atomic
@@ -132,9 +132,9 @@ def compute_campaign(
     if workers is not None and not (isinstance(workers, int) and workers >= 1):
         raise SimulationError("workers", workers, allowed="must be an integer >= 1")
     folder = Path(out)
-    chunk_folder = folder / "chunks"
+    chunk_folder = folder / CHUNKS
     try:
-        for path in (chunk_folder, *([folder / "recordings"] if plan.recordings else [])):
+        for path in (chunk_folder, *([folder / RECORDINGS] if plan.recordings else [])):
             path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RecordingError("folder of the campaign", error.strerror or str(error), where=Where(str(folder))) from error
@@ -166,14 +166,12 @@ def _read_result(plan: Campaign, folder: Path, chunks: Sequence[Chunk]) -> Campa
 
     tables: list[pa.Table] = []
     for chunk in chunks:
-        table = read_table(folder / "chunks" / f"{chunk.name}.parquet")
+        table = read_table(folder / CHUNKS / f"{chunk.name}.parquet")
         if table is None:
             raise RecordingError("chunk", "cannot be read", where=Where(str(folder / chunk.name)), remedy="run it again")
         commands = [plan.format_command(plan.points[chunk.point], run) or None for run in chunk.runs]
         tables.append(table.append_column(COMMAND, pa.array(commands, pa.string())))
     table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
-    from navsense.campaigns.rows import write_table
-
     write_table(table, folder / RESULTS)
     return CampaignResult(plan, folder, table)
 

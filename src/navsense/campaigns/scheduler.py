@@ -15,11 +15,12 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from navsense.campaigns.plan import Campaign, Chunk
-from navsense.campaigns.rows import Row, make_table, write_table
+from navsense.campaigns.rows import RECORDINGS, Row, make_table, write_table
 from navsense.campaigns.worker import compute_chunks, keep_bytes, pack_campaign
 from navsense.core.errors import SimulationError
 
@@ -40,8 +41,8 @@ TASKS_PER_WORKER = 2
 POLL_PERIOD = 0.2
 """Longest time (s) between two calls of the progress function."""
 
-MAX_DEATHS = 3
-"""A task whose workers died this many times fails."""
+MAX_DEATHS = 2
+"""A task fails after more deaths of its workers."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of finished runs and of all runs."""
@@ -129,6 +130,15 @@ def compute_missing_chunks(
         _Tasks(campaign, chunks, folder, open_, data, folders).run(progress)
 
 
+@dataclass(frozen=True)
+class _Task:
+    """Chunks in progress, and the time (s) of their submission. `is_alone` is true if no other task was in progress."""
+
+    chunks: tuple[Chunk, ...]
+    start: float
+    is_alone: bool
+
+
 class _Tasks:
     """The tasks of a campaign in progress."""
 
@@ -144,11 +154,11 @@ class _Tasks:
         """Send the campaign to the workers."""
         self._campaign, self._folder, self._client = campaign, folder, client
         self._chunks = {chunk.name: chunk for chunk in chunks}
-        self._waiting, self._suspects = deque(chunks), set[str]()
+        self._waiting, self._suspects = deque(chunks), deque[Chunk]()
         self._total, self._finished = sum(len(chunk.runs) for chunk in chunks), 0
         self._data = client.submit(keep_bytes, data, key=f"campaign-{campaign.base_digest[:16]}", pure=True)
         self._folders = tuple(folders)
-        self._tasks: dict[Future, tuple[list[Chunk], float]] = {}
+        self._tasks: dict[Future, _Task] = {}
         self._chunk_duration = math.inf
 
     def run(self, progress: Progress) -> None:
@@ -172,47 +182,46 @@ class _Tasks:
                 future.cancel()
 
     def _submit(self) -> None:
-        """Submit tasks until each thread has one and a second one waits."""
+        """Submit tasks until each thread has one and a second one waits; then the suspects, one after another.
+
+        Dask blames the death of a worker on all of its tasks. A suspect that is alone when its worker dies is to blame.
+        """
         threads = sum(self._client.nthreads().values()) or 1
         while self._waiting and len(self._tasks) < TASKS_PER_WORKER * threads:
-            chunks = self._take_chunks(math.ceil(len(self._waiting) / (TASKS_PER_WORKER * threads)))
-            future = self._client.submit(
-                compute_chunks,
-                self._data,
-                self._campaign.base_digest,
-                chunks,
-                str(self._folder / "recordings"),
-                self._folders,
-                key=f"{chunks[0].name}-{len(chunks)}",
-                pure=False,
-            )
-            self._tasks[future] = chunks, time.monotonic()
+            share = math.ceil(len(self._waiting) / (TASKS_PER_WORKER * threads))
+            count = max(1, min(int(TASK_DURATION / max(self._chunk_duration, 1e-6)), share, MAX_TASK_CHUNKS))
+            self._submit_task([self._waiting.popleft() for _ in range(min(count, len(self._waiting)))])
+        if self._suspects and not self._tasks:
+            self._submit_task([self._suspects.popleft()], is_alone=True)
 
-    def _take_chunks(self, share: int) -> list[Chunk]:
-        """Return the next chunks: those that a task computes in its time, and at most a share of all."""
-        first = self._waiting.popleft()
-        if first.name in self._suspects or math.isinf(self._chunk_duration):
-            return [first]
-        count = min(int(TASK_DURATION / max(self._chunk_duration, 1e-6)), share, MAX_TASK_CHUNKS)
-        chunks = [first]
-        while len(chunks) < count and self._waiting and self._waiting[0].name not in self._suspects:
-            chunks.append(self._waiting.popleft())
-        return chunks
+    def _submit_task(self, chunks: Sequence[Chunk], *, is_alone: bool = False) -> None:
+        """Submit a task. `is_alone` is true if no other task is in progress."""
+        future = self._client.submit(
+            compute_chunks,
+            self._data,
+            self._campaign.base_digest,
+            chunks,
+            str(self._folder.parent / RECORDINGS),
+            self._folders,
+            key=f"{chunks[0].name}-{len(chunks)}{'-alone' * is_alone}",
+            pure=False,
+        )
+        self._tasks[future] = _Task(tuple(chunks), time.monotonic(), is_alone)
 
     def _finish(self, future: Future) -> None:
         """Write the chunks of a task that has ended."""
         from distributed import KilledWorker
 
-        chunks, start = self._tasks.pop(future)
+        task = self._tasks.pop(future)
         try:
             tables = future.result()
         except KilledWorker:
-            tables = [self._give_up(chunk) for chunk in chunks] if len(chunks) == 1 else []
-            if len(chunks) > 1:  # find the chunk that kills the worker
-                self._suspects.update(chunk.name for chunk in chunks)
-                self._waiting.extendleft(reversed(chunks))
+            if not task.is_alone:
+                self._suspects.extend(task.chunks)
+                return
+            tables = [self._give_up(chunk) for chunk in task.chunks]
         else:
-            duration = (time.monotonic() - start) / len(chunks)
+            duration = (time.monotonic() - task.start) / len(task.chunks)
             self._chunk_duration = min(self._chunk_duration, duration)
         for name, table in tables:
             write_table(table, self._folder / f"{name}.parquet")

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import fcntl
 import getpass
+import inspect
 import io
 import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cloudpickle
 
+from navsense.campaigns.digest import is_installed
 from navsense.campaigns.plan import Campaign, Chunk
 from navsense.campaigns.rows import Row, check_values, describe_error, make_table
 from navsense.runner.run import Run
@@ -34,9 +37,16 @@ _CAMPAIGNS: dict[str, Campaign] = {}
 
 
 def pack_campaign(campaign: Campaign) -> bytes:
-    """Return a campaign as bytes; functions of the main script and of experiment files by value."""
-    data: bytes = cloudpickle.dumps(campaign)
-    return data
+    """Return a campaign as bytes. Functions of scripts and of modules that are not installed are stored by value."""
+    module = inspect.getmodule(campaign.reduce)
+    by_value = module is not None and module.__name__ != "__main__" and not is_installed(module)
+    if not by_value or module is None:
+        return bytes(cloudpickle.dumps(campaign))
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        return bytes(cloudpickle.dumps(campaign))
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
 
 
 def keep_bytes(data: bytes) -> bytes:
@@ -67,8 +77,6 @@ def _unpack_campaign(data: bytes, digest: str, folders: Sequence[str]) -> Campai
         _CAMPAIGNS.clear()
         _CAMPAIGNS[digest] = campaign
         with lock_machine(), suppress(Exception):  # its errors are those of the runs below
-            from dataclasses import replace
-
             short = replace(campaign, duration=min(campaign.duration, WARM_DURATION))
             short.simulate(campaign.points[0], (campaign.runs[0],))
     return _CAMPAIGNS[digest]

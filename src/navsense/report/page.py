@@ -75,14 +75,7 @@ def write(
     'flight.html'
     """
     page_path = check_report_path(output)
-    text = make_page(read_report_data(os.fspath(path), world, expand_xacro=expand_xacro))
-    try:
-        with atomic.replace_file(page_path) as temporary:
-            # A file name that is not UTF-8 contains surrogates.
-            temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise make_os_error(page_path, error) from error
-    return page_path
+    return save_page(make_page(read_report_data(os.fspath(path), world, expand_xacro=expand_xacro)), page_path)
 
 
 def check_report_path(output: str | os.PathLike[str]) -> Path:
@@ -107,23 +100,42 @@ def make_page(data: ReportData) -> str:
     sections = [
         ("summary", "Summary", format_summary(data, array_sections, track_map, keys)),
         ("warnings", "Warnings", _format_entries(entries, array_sections)),
-        ("track", "Track", _format_grid(_make_track_figures(data, track_map))),
-        ("faults", "Faults", _format_grid(faults.make_fault_figures(data))),
+        ("track", "Track", format_grid(_make_track_figures(data, track_map))),
+        ("faults", "Faults", format_grid(faults.make_fault_figures(data))),
         ("clocks", "Clocks: stamps against true time", _format_clock_section(data)),
-        ("water", "Water", _format_grid(doppler.make_current_figures(data))),
+        ("water", "Water", format_grid(doppler.make_current_figures(data))),
         *((keys[name], name, _format_sensor_section(data, name, array_sections[name])) for name in data.readings),
     ]
-    sections = [section for section in sections if section[2]]
-    links = "".join(f'<a href="#{key}">{escape(data.short_names.get(title, title))}</a>' for key, title, _ in sections)
-    main = "".join(f'<section id="{key}"><h2>{escape(title)}</h2>{body}</section>' for key, title, body in sections)
+    short = [(key, data.short_names.get(title, title), title, body) for key, title, body in sections if body]
+    return format_page(data.name, _format_headline(data), short)
+
+
+def format_page(name: str, headline: str, sections: Sequence[tuple[str, str, str, str]]) -> str:
+    """Return a page of HTML.
+
+    sections: identifier, short title, title and HTML of each section.
+    """
+    links = "".join(f'<a href="#{key}">{escape(short)}</a>' for key, short, _, _ in sections)
+    main = "".join(f'<section id="{key}"><h2>{escape(title)}</h2>{body}</section>' for key, _, title, body in sections)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{CONTENT_POLICY}"><link rel="icon" href="data:,">'
-        f"<title>{escape(data.name)}: navsense report</title><style>{_format_css()}</style></head><body>"
-        f"<header><h1>{escape(data.name)}</h1><p>{escape(_format_headline(data))}</p></header>"
+        f"<title>{escape(name)}: navsense report</title><style>{_format_css()}</style></head><body>"
+        f"<header><h1>{escape(name)}</h1><p>{escape(headline)}</p></header>"
         f'<nav aria-label="Sections">{links}</nav><main>{main}</main></body></html>\n'
     )
+
+
+def save_page(text: str, page_path: Path) -> Path:
+    """Write a page, and return its path. Raises `RecordingError`."""
+    try:
+        with atomic.replace_file(page_path) as temporary:
+            # A file name that is not UTF-8 contains surrogates.
+            temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise make_os_error(page_path, error) from error
+    return page_path
 
 
 def _format_headline(data: ReportData) -> str:
@@ -136,7 +148,7 @@ def _format_headline(data: ReportData) -> str:
     return "; ".join([*parts, format_count(count, "sample"), f"navsense {get_version()}"])
 
 
-def _format_grid(figures: Iterable[SvgFigure]) -> str:
+def format_grid(figures: Iterable[SvgFigure]) -> str:
     """Return the figures that have data side by side, as many as there is room for; empty without any."""
     figures = [figure for figure in figures if figure.has_data]
     parts = "".join(
@@ -209,7 +221,7 @@ def _format_clock_section(data: ReportData) -> str:
     sections = make_clock_sections(data)
     if not sections:
         return "<p>All stamps are true time: no sensor has a clock with an error.</p>" if data.readings else ""
-    return _format_grid(chain.from_iterable(make_clock_figures(section, data) for section in sections))
+    return format_grid(chain.from_iterable(make_clock_figures(section, data) for section in sections))
 
 
 def _format_sensor_section(data: ReportData, name: str, sections: Sequence[ArraySection]) -> str:
@@ -221,7 +233,7 @@ def _format_sensor_section(data: ReportData, name: str, sections: Sequence[Array
     body = f"<p>{escape(', '.join(parts))}</p>"
     if reading.type == "adcp":
         profiles = doppler.make_profile_figures(reading, sensor, data.span)
-        body += _format_grid([*profiles, *doppler.make_quality_figures(reading, sensor, data.span)])
+        body += format_grid([*profiles, *doppler.make_quality_figures(reading, sensor, data.span)])
         body += doppler.format_cell_table(reading, sensor)
     names = MAIN_ARRAYS.get(reading.type)
     if names is None:
@@ -242,5 +254,5 @@ def _format_sensor_section(data: ReportData, name: str, sections: Sequence[Array
 
 
 def _format_arrays(sections: Sequence[ArraySection], reading: Reading, span: tuple[float, float]) -> str:
-    grids = [(section.title, _format_grid(make_array_figures(section, reading, span))) for section in sections]
+    grids = [(section.title, format_grid(make_array_figures(section, reading, span))) for section in sections]
     return "".join(f"<h3>{escape(title)}</h3>{grid}" for title, grid in grids) + format_array_table(sections)

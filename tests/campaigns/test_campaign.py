@@ -1,0 +1,345 @@
+"""Campaigns on local processes: rows, sweeps, failed runs, and processes that are killed."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import navsense as ns
+from navsense.cli import cli
+from navsense.runner.run import Run
+
+pytest.importorskip("distributed", reason="needs dask and distributed (extra campaign)")
+psutil = pytest.importorskip("psutil")
+
+from navsense.campaigns.result import CampaignResult  # noqa: E402  # after the check for its libraries
+
+pytestmark = [pytest.mark.requirement("CAM-1"), pytest.mark.compiled]
+
+WORLD = """<sdf version="1.9" xmlns:navsense="https://navsense.org/sdf"><world name="w">
+<model name="robot"><link name="base">
+<sensor name="imu" type="imu"><update_rate>100</update_rate><imu><angular_velocity>
+<x><noise type="gaussian"><stddev>0.01</stddev></noise></x></angular_velocity></imu></sensor>
+<sensor name="gauge" type="air_pressure"><update_rate>10</update_rate></sensor>
+</link></model></world></sdf>"""
+
+STDDEV = "robot::base::imu.angular_velocity_x.stddev"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> ns.world.World:
+    """Return a world with an IMU and a barometer."""
+    path = tmp_path_factory.mktemp("world") / "robot.sdf"
+    path.write_text(WORLD)
+    return ns.load(path)
+
+
+def reduce(run: Run) -> Mapping[str, Any]:
+    """Return the deviation, the last rows and the number of a run."""
+    rate = run["imu"]["angular_velocity"]
+    return {"stddev": rate[:, 0].std(), "last": rate[-2:], "number": run.session.runs[0], "name": run["imu"].name}
+
+
+@pytest.fixture(scope="module")
+def result(world: ns.world.World, tmp_path_factory: pytest.TempPathFactory) -> CampaignResult:
+    """Return a campaign of 150 runs in 3 chunks on one process."""
+    out = tmp_path_factory.mktemp("campaign")
+    return ns.campaign(world, 150, 0.5, reduce=reduce, out=out, seed=7, workers=1)
+
+
+def test_rows_are_those_of_single_runs(world: ns.world.World, result: CampaignResult) -> None:
+    assert result.campaign.chunk_size == 64
+    assert result.table["run"].to_pylist() == result.table["number"].to_pylist() == list(range(150))
+    for number in (0, 63, 64, 149):
+        alone = ns.simulate(world, 0.5, seed=7, runs=[number]).select_run(number)["imu"]["angular_velocity"]
+        assert np.array_equal(result.get_array("last")[number], alone[-2:])
+        assert result.get_array("stddev")[number] == alone[:, 0].std()
+    assert set(result.table["name"].to_pylist()) == {"robot::base::imu"}
+    assert result.columns == ["stddev", "last", "number", "name"]
+
+
+def test_rows_do_not_depend_on_the_number_of_workers(
+    world: ns.world.World, result: CampaignResult, tmp_path: Path
+) -> None:
+    other = ns.campaign(world, 150, 0.5, reduce=reduce, out=tmp_path, seed=7, workers=2)
+    assert other.table.equals(result.table)
+    names = sorted(path.name for path in (tmp_path / "chunks").iterdir())
+    assert names == sorted(path.name for path in (result.folder / "chunks").iterdir())
+    assert len(names) == 3
+
+
+def list_chunk_times(folder: Path) -> dict[str, int]:
+    """Return the time of the last change of each chunk."""
+    return {path.name: path.stat().st_mtime_ns for path in (folder / "chunks").iterdir()}
+
+
+def test_a_complete_campaign_computes_nothing(world: ns.world.World, result: CampaignResult) -> None:
+    before, calls = list_chunk_times(result.folder), []
+    again = ns.campaign(
+        world, 150, 0.5, reduce=reduce, out=result.folder, seed=7, progress=lambda *call: calls.append(call)
+    )
+    assert again.table.equals(result.table)
+    assert calls == [(150, 150)]
+    assert list_chunk_times(result.folder) == before
+
+
+def test_more_runs_compute_only_the_new_chunks(world: ns.world.World, result: CampaignResult) -> None:
+    before = list_chunk_times(result.folder)
+    more = ns.campaign(world, 192, 0.5, reduce=reduce, out=result.folder, seed=7, workers=1)
+    assert more.table.slice(0, 150).equals(result.table)
+    new = set(list_chunk_times(result.folder)) - set(before)
+    assert [name.partition("-")[2] for name in new] == ["000128-000191.parquet"]
+    assert all(list_chunk_times(result.folder)[name] == time for name, time in before.items())
+
+
+def test_names_of_chunks_differ_with_everything_that_changes_rows(world: ns.world.World, tmp_path: Path) -> None:
+    from navsense.campaigns.plan import make_campaign
+
+    scale = 1.0
+
+    def scaled(run: Run) -> Mapping[str, Any]:
+        return {"x": scale * run["imu"].time.size}
+
+    def find_name(**changes: Any) -> str:
+        arguments: dict[str, Any] = {"world": world, "runs": 4, "duration": 1.0, "reduce": scaled, "seed": 7, **changes}
+        return next(make_campaign(**arguments).list_chunks()).name
+
+    motion = ns.motion.waypoints([0.0, 2.0], [ns.Pose(), ns.Pose((1.0, 0.0, 0.0))])
+    names = [
+        find_name(),
+        find_name(duration=1.5),
+        find_name(seed=8),
+        find_name(epoch=1),
+        find_name(truth_rate=50.0),
+        find_name(motion=motion),
+        find_name(reduce=reduce),
+        find_name(world=ns.with_parameters(world, {STDDEV: 0.02})),
+        find_name(sweep={STDDEV: [0.02]}),
+        find_name(recordings=".mcap"),
+        find_name(runs=[0, 2]),
+    ]
+    assert len(set(names)) == len(names)
+    assert find_name() == names[0]
+    scale = 2.0
+    assert find_name() not in names
+    heights = tmp_path / "noise.toml"
+    heights.write_text("")
+
+
+def test_sweep_has_the_rows_of_each_point(world: ns.world.World, tmp_path: Path) -> None:
+    sweep = {STDDEV: [0.0, 0.5], "gauge.rate": [10.0]}
+    result = ns.campaign(world, [3, 5], 0.5, reduce=reduce, out=tmp_path, sweep=sweep, workers=1)
+    assert result.table[STDDEV].to_pylist() == [0.0, 0.0, 0.5, 0.5]
+    assert result.table["run"].to_pylist() == [3, 5, 3, 5]
+    noisy = ns.with_parameters(world, {STDDEV: 0.5})
+    alone = ns.simulate(noisy, 0.5, runs=[5]).select_run(5)["imu"]["angular_velocity"]
+    assert result.get_array("stddev", {STDDEV: 0.5})[1] == alone[:, 0].std()
+    assert np.all(result.get_array("stddev", {STDDEV: 0.0}) == 0.0)
+
+
+def fail_in_two_runs(run: Run) -> Mapping[str, Any]:
+    """Return a row, except for runs 2 and 5."""
+    if run.session.runs[0] in (2, 5):
+        raise ValueError(f"no row\nfor run {run.session.runs[0]}")
+    return {"value": 1.0}
+
+
+def test_a_run_that_fails_has_a_row_with_its_error(world: ns.world.World, tmp_path: Path) -> None:
+    result = ns.campaign(world, 8, 0.2, reduce=fail_in_two_runs, out=tmp_path, workers=1, sweep={STDDEV: [0.1]})
+    assert [(failure.run, failure.error) for failure in result.failures] == [
+        (2, "ValueError: no row for run 2"),
+        (5, "ValueError: no row for run 5"),
+    ]
+    assert result.failures[0].parameters == {STDDEV: 0.1}
+    assert result.table["value"].to_pylist() == [1.0, 1.0, None, 1.0, 1.0, None, 1.0, 1.0]
+    assert result.get_array("value").tolist() == [1.0] * 6
+
+
+def stop_at_four(run: Run) -> Mapping[str, Any]:
+    """Kill the process in run 4."""
+    if run.session.runs[0] == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"value": 1.0}
+
+
+def test_a_run_that_kills_its_worker_does_not_end_the_campaign(world: ns.world.World, tmp_path: Path) -> None:
+    result = ns.campaign(world, [4, 64, 128], 0.2, reduce=stop_at_four, out=tmp_path, workers=1)
+    assert [failure.run for failure in result.failures] == [4]
+    assert "died" in result.failures[0].error
+    assert result.get_array("value").tolist() == [1.0, 1.0]
+
+
+def list_workers() -> list[Any]:
+    """Return the processes of the workers of this process."""
+    children = psutil.Process().children(recursive=True)
+    return [process for process in children if "spawn_main" in " ".join(process.cmdline())]
+
+
+def wait_a_moment(run: Run) -> Mapping[str, Any]:
+    """Return the row of `reduce` after a pause, so that a process can be killed during the campaign."""
+    time.sleep(0.02)
+    return {"last": run["imu"]["angular_velocity"][-1], "number": run.session.runs[0]}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_rows_survive_the_death_of_a_worker(world: ns.world.World, tmp_path: Path, workers: int) -> None:
+    killed: list[int] = []
+
+    def kill_one(done: int, total: int) -> None:
+        processes = list_workers()
+        if 0 < done < total and processes and not killed:
+            killed.append(processes[-1].pid)
+            processes[-1].kill()
+
+    result = ns.campaign(
+        world, 512, 0.2, reduce=wait_a_moment, out=tmp_path, seed=7, workers=workers, progress=kill_one
+    )
+    assert killed
+    assert not result.failures
+    runs = ns.simulate(world, 0.2, seed=7, runs=512)
+    assert np.array_equal(result.get_array("last"), runs["imu"]["angular_velocity"][:, -1])
+
+
+SCRIPT = """
+import time
+import navsense as ns
+
+def reduce(run):
+    time.sleep(0.02)
+    return {{"last": run["imu"]["angular_velocity"][-1]}}
+
+print(ns.campaign(ns.load({world!r}), 512, 0.2, reduce=reduce, out={out!r}, seed=7, workers=1).table.num_rows)
+"""
+
+
+def test_a_killed_campaign_goes_on_where_it_stopped(world: ns.world.World, tmp_path: Path) -> None:
+    script, out = tmp_path / "script.py", tmp_path / "out"
+    script.write_text(SCRIPT.format(world=world.path, out=str(out)))
+    process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE)
+    deadline = time.monotonic() + 120.0
+    while len(list(out.glob("chunks/*.parquet"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.kill()
+    process.communicate()
+    before = list_chunk_times(out)
+    assert 2 <= len(before) < 8
+    output = subprocess.run([sys.executable, str(script)], check=True, capture_output=True, text=True).stdout
+    assert output == "512\n"
+    after = list_chunk_times(out)
+    assert len(after) == 8
+    assert all(after[name] == before[name] for name in before)
+
+
+def test_an_interrupt_keeps_the_complete_chunks(world: ns.world.World, tmp_path: Path) -> None:
+    def interrupt(done: int, total: int) -> None:
+        if done > 0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ns.campaign(world, 512, 0.2, reduce=wait_a_moment, out=tmp_path, workers=1, progress=interrupt)
+    assert 1 <= len(list_chunk_times(tmp_path)) < 8
+    assert not list_workers()
+
+
+def test_the_command_of_a_row_repeats_the_run(world: ns.world.World, tmp_path: Path) -> None:
+    (tmp_path / "robot.sdf").write_text(WORLD)
+    (tmp_path / "rows.py").write_text(
+        'def reduce(run):\n    return {"last": run["imu"]["angular_velocity"][-1]}\n', encoding="utf-8"
+    )
+    (tmp_path / "experiment.toml").write_text(
+        f'world = "robot.sdf"\nruns = [11]\nduration = 0.5\nseed = 3\nreduce = "rows.py:reduce"\n'
+        f'[sweep]\n"{STDDEV}" = [0.25]\n'
+    )
+    out = tmp_path / "out"
+    done = CliRunner().invoke(cli, ["campaign", str(tmp_path / "experiment.toml"), "-o", str(out), "--workers", "1"])
+    assert done.exit_code == 0, done.output
+    import pyarrow.parquet
+
+    row = pyarrow.parquet.read_table(out / "results.parquet").to_pylist()[0]
+    words = shlex.split(row["command"])
+    assert words[:2] == ["navsense", "run"]
+    assert CliRunner().invoke(cli, [*words[1:], "-o", str(tmp_path / "run.npz")]).exit_code == 0
+    reading = ns.open(tmp_path / "run.npz")["imu"]["angular_velocity"]
+    assert row["last"] == reading[-1].tolist()
+
+
+def test_recordings_are_those_of_single_runs(world: ns.world.World, tmp_path: Path) -> None:
+    result = ns.campaign(world, [2, 3], 0.5, out=tmp_path / "out", recordings=".npz", seed=7, workers=1)
+    assert result.columns == []
+    for number, name in zip((2, 3), result.table["recording"].to_pylist(), strict=True):
+        ns.record(world, tmp_path / "alone.npz", 0.5, seed=7, run=number)
+        recorded = ns.open(result.folder / "recordings" / name)
+        alone = ns.open(tmp_path / "alone.npz")
+        assert np.array_equal(recorded["imu"]["angular_velocity"], alone["imu"]["angular_velocity"])
+
+
+def test_a_damaged_chunk_is_computed_again(world: ns.world.World, tmp_path: Path) -> None:
+    first = ns.campaign(world, 2, 0.2, reduce=reduce, out=tmp_path, workers=1)
+    chunk = next((tmp_path / "chunks").iterdir())
+    chunk.write_bytes(chunk.read_bytes()[:100])
+    assert ns.campaign(world, 2, 0.2, reduce=reduce, out=tmp_path, workers=1).table.equals(first.table)
+
+
+def test_description_of_the_campaign(result: CampaignResult) -> None:
+    description = json.loads((result.folder / "campaign.json").read_text())
+    assert description["world"] == "w"
+    assert description["digest"] == result.campaign.base_digest
+    assert set(description["versions"]) == {"python", "machine", "llvmlite", "numba", "numpy", "scipy", "navsense"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"reduce": None}, "reduce: missing; a campaign needs a row or a recording of each run"),
+        ({"reduce": 3}, "reduce: 3; must be a function"),
+        ({"runs": 0}, "runs: 0; must be a number >= 1"),
+        ({"workers": 0}, "workers: 0; must be an integer >= 1"),
+        ({"sweep": {STDDEV: 0.1}}, "must be a list of values"),
+        ({"sweep": {STDDEV: []}}, "sweep: has no point"),
+        ({"sweep": [{STDDEV: 0.1}, {"gauge.rate": 5.0}]}, "point 1 of the sweep"),
+        ({"sweep": {"imu.angular_velocity_x.stdev": [0.1]}}, "did you mean stddev?"),
+        ({"sweep": {STDDEV: [-0.1]}}, "must be >= 0"),
+        ({"client": "tcp://127.0.0.1:1"}, "must be the address of a Dask scheduler"),
+        ({"client": "nonsense"}, "must be the address of a Dask scheduler"),
+        ({"duration": math.inf}, "duration: inf"),
+    ],
+)
+def test_wrong_arguments(world: ns.world.World, tmp_path: Path, changes: Mapping[str, Any], text: str) -> None:
+    arguments: dict[str, Any] = {"world": world, "runs": 2, "duration": 0.2, "reduce": reduce, "out": tmp_path, **changes}
+    with pytest.raises(ns.NavsenseError) as error:
+        ns.campaign(**arguments)
+    assert text in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        ("{'run': 1}", "column of reduce: run; must be a text other than run, recording, failure"),
+        ("{1: 1}", "column of reduce: 1"),
+        ("{'x': object()}", "column x of reduce"),
+        ("[1]", "result of reduce: [1]; must be a mapping"),
+        ("None", "result of reduce"),
+    ],
+)
+def test_wrong_rows_are_errors_of_their_runs(row: str, text: str) -> None:
+    from navsense.campaigns.rows import check_values
+
+    with pytest.raises(ns.NavsenseError) as error:
+        check_values(eval(row))  # noqa: S307  # of this table
+    assert text in str(error.value)
+
+
+Reducer = Callable[[Run], Mapping[str, Any]]
