@@ -10,22 +10,25 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
+import pyarrow.parquet
 import pytest
 from click.testing import CliRunner
 
+from distributed import Client
+
 import navsense as ns
+from navsense.campaigns.plan import make_campaign
+from navsense.campaigns.result import CampaignResult
+from navsense.campaigns.rows import check_values
+from navsense.campaigns.scheduler import open_client
 from navsense.cli import cli
 from navsense.runner.run import Run
-
-pytest.importorskip("distributed", reason="needs dask and distributed (extra campaign)")
-psutil = pytest.importorskip("psutil")
-
-from navsense.campaigns.result import CampaignResult  # noqa: E402  # after the check for its libraries
 
 pytestmark = [pytest.mark.requirement("CAM-1"), pytest.mark.compiled]
 
@@ -54,10 +57,17 @@ def reduce(run: Run) -> Mapping[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def result(world: ns.world.World, tmp_path_factory: pytest.TempPathFactory) -> CampaignResult:
+def client() -> Iterator[Client]:
+    """Yield a client with one worker process."""
+    with open_client(None, 1) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def result(world: ns.world.World, client: Client, tmp_path_factory: pytest.TempPathFactory) -> CampaignResult:
     """Return a campaign of 150 runs in 3 chunks on one process."""
     out = tmp_path_factory.mktemp("campaign")
-    return ns.campaign(world, 150, 0.5, reduce=reduce, out=out, seed=7, workers=1)
+    return ns.campaign(world, 150, 0.5, reduce=reduce, out=out, seed=7, client=client)
 
 
 def test_rows_are_those_of_single_runs(world: ns.world.World, result: CampaignResult) -> None:
@@ -96,18 +106,16 @@ def test_a_complete_campaign_computes_nothing(world: ns.world.World, result: Cam
     assert list_chunk_times(result.folder) == before
 
 
-def test_more_runs_compute_only_the_new_chunks(world: ns.world.World, result: CampaignResult) -> None:
+def test_more_runs_compute_only_the_new_chunks(world: ns.world.World, result: CampaignResult, client: Client) -> None:
     before = list_chunk_times(result.folder)
-    more = ns.campaign(world, 192, 0.5, reduce=reduce, out=result.folder, seed=7, workers=1)
+    more = ns.campaign(world, 192, 0.5, reduce=reduce, out=result.folder, seed=7, client=client)
     assert more.table.slice(0, 150).equals(result.table)
     new = set(list_chunk_times(result.folder)) - set(before)
     assert [name.partition("-")[2] for name in new] == ["000128-000191.parquet"]
     assert all(list_chunk_times(result.folder)[name] == time for name, time in before.items())
 
 
-def test_names_of_chunks_differ_with_everything_that_changes_rows(world: ns.world.World, tmp_path: Path) -> None:
-    from navsense.campaigns.plan import make_campaign
-
+def test_names_of_chunks_differ_with_everything_that_changes_rows(world: ns.world.World) -> None:
     scale = 1.0
 
     def scaled(run: Run) -> Mapping[str, Any]:
@@ -135,13 +143,11 @@ def test_names_of_chunks_differ_with_everything_that_changes_rows(world: ns.worl
     assert find_name() == names[0]
     scale = 2.0
     assert find_name() not in names
-    heights = tmp_path / "noise.toml"
-    heights.write_text("")
 
 
-def test_sweep_has_the_rows_of_each_point(world: ns.world.World, tmp_path: Path) -> None:
+def test_sweep_has_the_rows_of_each_point(world: ns.world.World, tmp_path: Path, client: Client) -> None:
     sweep = {STDDEV: [0.0, 0.5], "gauge.rate": [10.0]}
-    result = ns.campaign(world, [3, 5], 0.5, reduce=reduce, out=tmp_path, sweep=sweep, workers=1)
+    result = ns.campaign(world, [3, 5], 0.5, reduce=reduce, out=tmp_path, sweep=sweep, client=client)
     assert result.table[STDDEV].to_pylist() == [0.0, 0.0, 0.5, 0.5]
     assert result.table["run"].to_pylist() == [3, 5, 3, 5]
     noisy = ns.with_parameters(world, {STDDEV: 0.5})
@@ -157,8 +163,8 @@ def fail_in_two_runs(run: Run) -> Mapping[str, Any]:
     return {"value": 1.0}
 
 
-def test_a_run_that_fails_has_a_row_with_its_error(world: ns.world.World, tmp_path: Path) -> None:
-    result = ns.campaign(world, 8, 0.2, reduce=fail_in_two_runs, out=tmp_path, workers=1, sweep={STDDEV: [0.1]})
+def test_a_run_that_fails_has_a_row_with_its_error(world: ns.world.World, tmp_path: Path, client: Client) -> None:
+    result = ns.campaign(world, 8, 0.2, reduce=fail_in_two_runs, out=tmp_path, client=client, sweep={STDDEV: [0.1]})
     assert [(failure.run, failure.error) for failure in result.failures] == [
         (2, "ValueError: no row for run 2"),
         (5, "ValueError: no row for run 5"),
@@ -248,10 +254,11 @@ def test_an_interrupt_keeps_the_complete_chunks(world: ns.world.World, tmp_path:
         if done > 0:
             raise KeyboardInterrupt
 
+    before = list_workers()
     with pytest.raises(KeyboardInterrupt):
         ns.campaign(world, 512, 0.2, reduce=wait_a_moment, out=tmp_path, workers=1, progress=interrupt)
     assert 1 <= len(list_chunk_times(tmp_path)) < 8
-    assert not list_workers()
+    assert list_workers() == before
 
 
 def test_the_command_of_a_row_repeats_the_run(world: ns.world.World, tmp_path: Path) -> None:
@@ -266,8 +273,6 @@ def test_the_command_of_a_row_repeats_the_run(world: ns.world.World, tmp_path: P
     out = tmp_path / "out"
     done = CliRunner().invoke(cli, ["campaign", str(tmp_path / "experiment.toml"), "-o", str(out), "--workers", "1"])
     assert done.exit_code == 0, done.output
-    import pyarrow.parquet
-
     row = pyarrow.parquet.read_table(out / "results.parquet").to_pylist()[0]
     words = shlex.split(row["command"])
     assert words[:2] == ["navsense", "run"]
@@ -276,8 +281,8 @@ def test_the_command_of_a_row_repeats_the_run(world: ns.world.World, tmp_path: P
     assert row["last"] == reading[-1].tolist()
 
 
-def test_recordings_are_those_of_single_runs(world: ns.world.World, tmp_path: Path) -> None:
-    result = ns.campaign(world, [2, 3], 0.5, out=tmp_path / "out", recordings=".npz", seed=7, workers=1)
+def test_recordings_are_those_of_single_runs(world: ns.world.World, tmp_path: Path, client: Client) -> None:
+    result = ns.campaign(world, [2, 3], 0.5, out=tmp_path / "out", recordings=".npz", seed=7, client=client)
     assert result.columns == []
     for number, name in zip((2, 3), result.table["recording"].to_pylist(), strict=True):
         ns.record(world, tmp_path / "alone.npz", 0.5, seed=7, run=number)
@@ -286,11 +291,11 @@ def test_recordings_are_those_of_single_runs(world: ns.world.World, tmp_path: Pa
         assert np.array_equal(recorded["imu"]["angular_velocity"], alone["imu"]["angular_velocity"])
 
 
-def test_a_damaged_chunk_is_computed_again(world: ns.world.World, tmp_path: Path) -> None:
-    first = ns.campaign(world, 2, 0.2, reduce=reduce, out=tmp_path, workers=1)
+def test_a_damaged_chunk_is_computed_again(world: ns.world.World, tmp_path: Path, client: Client) -> None:
+    first = ns.campaign(world, 2, 0.2, reduce=reduce, out=tmp_path, client=client)
     chunk = next((tmp_path / "chunks").iterdir())
     chunk.write_bytes(chunk.read_bytes()[:100])
-    assert ns.campaign(world, 2, 0.2, reduce=reduce, out=tmp_path, workers=1).table.equals(first.table)
+    assert ns.campaign(world, 2, 0.2, reduce=reduce, out=tmp_path, client=client).table.equals(first.table)
 
 
 def test_description_of_the_campaign(result: CampaignResult) -> None:
@@ -335,11 +340,6 @@ def test_wrong_arguments(world: ns.world.World, tmp_path: Path, changes: Mapping
     ],
 )
 def test_wrong_rows_are_errors_of_their_runs(row: str, text: str) -> None:
-    from navsense.campaigns.rows import check_values
-
     with pytest.raises(ns.NavsenseError) as error:
         check_values(eval(row))  # noqa: S307  # of this table
     assert text in str(error.value)
-
-
-Reducer = Callable[[Run], Mapping[str, Any]]

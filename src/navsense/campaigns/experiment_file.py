@@ -134,10 +134,11 @@ class _File:
 
     def locate(self, *key: str | int) -> Where:
         """Return the place of a key, or of the table that it is in."""
-        names: KeyPath = key
-        while names and names not in self._lines:
-            names = names[:-1]
-        return Where(self.path, self._lines.get(names, 0))
+        for length in range(len(key), 0, -1):
+            lines = [line for names, line in self._lines.items() if names[:length] == key[:length]]
+            if lines:
+                return Where(self.path, min(lines))
+        return Where(self.path)
 
     def make_error(self, key: KeyPath, value: object, allowed: str, remedy: str = "") -> SimulationError:
         """Return the error of a key."""
@@ -156,12 +157,14 @@ class _File:
 
     @contextmanager
     def add_place(self, *key: str | int) -> Iterator[None]:
-        """Add the place of a key to errors without one."""
+        """Add the place of a key to errors without one; in a table, of the key that the error names."""
         try:
             yield
         except NavsenseError as error:
             if error.where is not None:
                 raise
+            inside = (names for names in self._lines if names[: len(key)] == key and isinstance(names[-1], str))
+            key = next((names for names in inside if str(names[-1]) in error.what and names != key), key)
             what = f"{'.'.join(map(str, key))}: {error.what}" if str(key[-1]) not in error.what else error.what
             place = self.locate(*key)
             raise SimulationError(what, error.value, allowed=error.allowed, remedy=error.remedy, where=place) from error

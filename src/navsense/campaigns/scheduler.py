@@ -11,7 +11,6 @@ import math
 import os
 import sys
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from navsense.campaigns.plan import Campaign, Chunk
 from navsense.campaigns.rows import RECORDINGS, Row, make_table, write_table
-from navsense.campaigns.worker import compute_chunks, keep_bytes, pack_campaign
+from navsense.campaigns.worker import CampaignPlugin, compute_chunks, pack_campaign
 from navsense.core.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -87,18 +86,19 @@ def open_client(client: str | Client | None, workers: int | None) -> Iterator[Cl
                 allowed = "must be the address of a Dask scheduler, such as tcp://127.0.0.1:8786"
                 raise SimulationError("client", client, allowed=allowed, remedy="start it: dask scheduler") from error
             return
-        stack.enter_context(
-            dask.config.set(
-                {"distributed.scheduler.allowed-failures": MAX_DEATHS, "distributed.worker.daemon": True}
-            )
-        )
+        settings = {
+            "distributed.scheduler.allowed-failures": MAX_DEATHS,
+            # After this time without the worker, the cluster would stop the process that starts it again.
+            "distributed.deploy.lost-worker-timeout": "1 day",
+        }
+        stack.enter_context(dask.config.set(settings))
         stack.enter_context(hide_main_module())
         cluster = stack.enter_context(
             LocalCluster(
                 n_workers=workers or count_cores(),
                 threads_per_worker=1,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 memory_limit=0,
                 silence_logs=logging.CRITICAL,
             )
@@ -124,10 +124,13 @@ def compute_missing_chunks(
     """Compute chunks and write each to its file in `folder`."""
     if not chunks:
         return
-    data = pack_campaign(campaign)
-    with open_client(client, workers) as open_, open_.as_current(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sending large graph")
-        _Tasks(campaign, chunks, folder, open_, data, folders).run(progress)
+    plugin = CampaignPlugin(pack_campaign(campaign), campaign.base_digest, folders)
+    with open_client(client, workers) as open_, open_.as_current():
+        open_.register_plugin(plugin)
+        try:
+            _Tasks(campaign, chunks, folder, open_, plugin.name).run(progress)
+        finally:
+            open_.unregister_worker_plugin(plugin.name)
 
 
 @dataclass(frozen=True)
@@ -148,16 +151,14 @@ class _Tasks:
         chunks: Sequence[Chunk],
         folder: Path,
         client: Client,
-        data: bytes,
-        folders: Sequence[str],
+        plugin_name: str,
     ) -> None:
-        """Send the campaign to the workers."""
+        """Begin without tasks."""
         self._campaign, self._folder, self._client = campaign, folder, client
         self._chunks = {chunk.name: chunk for chunk in chunks}
         self._waiting, self._suspects = deque(chunks), deque[Chunk]()
         self._total, self._finished = sum(len(chunk.runs) for chunk in chunks), 0
-        self._data = client.submit(keep_bytes, data, key=f"campaign-{campaign.base_digest[:16]}", pure=True)
-        self._folders = tuple(folders)
+        self._plugin_name = plugin_name
         self._tasks: dict[Future, _Task] = {}
         self._chunk_duration = math.inf
 
@@ -178,7 +179,7 @@ class _Tasks:
                 self._submit()
                 progress(self._finished, self._total)
         finally:
-            for future in [*self._tasks, self._data]:
+            for future in self._tasks:
                 future.cancel()
 
     def _submit(self) -> None:
@@ -198,11 +199,9 @@ class _Tasks:
         """Submit a task. `is_alone` is true if no other task is in progress."""
         future = self._client.submit(
             compute_chunks,
-            self._data,
-            self._campaign.base_digest,
+            self._plugin_name,
             chunks,
             str(self._folder.parent / RECORDINGS),
-            self._folders,
             key=f"{chunks[0].name}-{len(chunks)}{'-alone' * is_alone}",
             pure=False,
         )

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cloudpickle
+from distributed import WorkerPlugin, get_worker
 
 from navsense.campaigns.digest import is_installed
 from navsense.campaigns.plan import Campaign, Chunk
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 
 WARM_DURATION = 2.0
 """Longest duration (s) of the first simulation of a process, which compiles the kernels."""
-
-_CAMPAIGNS: dict[str, Campaign] = {}
-"""The campaign that this process computes, by its digest."""
 
 
 def pack_campaign(campaign: Campaign) -> bytes:
@@ -49,9 +47,28 @@ def pack_campaign(campaign: Campaign) -> bytes:
         cloudpickle.unregister_pickle_by_value(module)
 
 
-def keep_bytes(data: bytes) -> bytes:
-    """Return the argument: a task that gives the bytes of a campaign to workers, and repeats it if they are lost."""
-    return data
+class CampaignPlugin(WorkerPlugin):
+    """Gives each worker, also one that starts later, the campaign as bytes.
+
+    folders: where workers also search modules that `reduce` imports.
+    """
+
+    def __init__(self, data: bytes, digest: str, folders: Sequence[str]) -> None:
+        """Store the campaign and its digest."""
+        self.data, self.digest, self.folders = data, digest, tuple(folders)
+        self.name = f"campaign-{digest}"
+        self._campaign: Campaign | None = None
+
+    def load_campaign(self) -> Campaign:
+        """Return the campaign. The first call of a process compiles the kernels."""
+        if self._campaign is None:
+            sys.path += [folder for folder in self.folders if folder not in sys.path]
+            campaign: Campaign = cloudpickle.load(io.BytesIO(self.data))
+            with lock_machine(), suppress(Exception):  # its errors are those of the runs below
+                short = replace(campaign, duration=min(campaign.duration, WARM_DURATION))
+                short.simulate(campaign.points[0], (campaign.runs[0],))
+            self._campaign = campaign
+        return self._campaign
 
 
 @contextmanager
@@ -69,24 +86,10 @@ def lock_machine() -> Iterator[None]:
             os.close(descriptor)
 
 
-def _unpack_campaign(data: bytes, digest: str, folders: Sequence[str]) -> Campaign:
-    """Return the campaign. The first call of a process compiles the kernels."""
-    if digest not in _CAMPAIGNS:
-        sys.path += [folder for folder in folders if folder not in sys.path]
-        campaign: Campaign = cloudpickle.load(io.BytesIO(data))
-        _CAMPAIGNS.clear()
-        _CAMPAIGNS[digest] = campaign
-        with lock_machine(), suppress(Exception):  # its errors are those of the runs below
-            short = replace(campaign, duration=min(campaign.duration, WARM_DURATION))
-            short.simulate(campaign.points[0], (campaign.runs[0],))
-    return _CAMPAIGNS[digest]
-
-
-def compute_chunks(
-    data: bytes, digest: str, chunks: Sequence[Chunk], folder: str, folders: Sequence[str] = ()
-) -> list[tuple[str, pa.Table]]:
+def compute_chunks(plugin_name: str, chunks: Sequence[Chunk], folder: str) -> list[tuple[str, pa.Table]]:
     """Return name and table of each chunk. `folder` is where recordings are written."""
-    campaign = _unpack_campaign(data, digest, folders)
+    plugin = get_worker().plugins[plugin_name]
+    campaign = plugin.load_campaign()
     return [(chunk.name, compute_chunk(campaign, chunk, Path(folder))) for chunk in chunks]
 
 

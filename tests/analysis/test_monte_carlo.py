@@ -1,0 +1,128 @@
+"""Statistics of Monte Carlo runs against published values, SciPy, and the coverage of their intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import navsense as ns
+from navsense.analysis import monte_carlo
+from navsense.analysis.monte_carlo import Estimate
+from navsense.core.typing import FloatArray
+
+pytestmark = pytest.mark.requirement("CAM-1")
+
+TRIALS, RUNS = 20_000, 20
+
+FALSE_ALARM = 1e-6
+"""Probability that a correct interval fails the test of its coverage."""
+
+
+def test_bounds_of_the_nees_equal_published_values() -> None:
+    """Bar-Shalom, Li and Kirubarajan (2001), section 5.4.2: 50 runs of 2 components, [1.5, 2.6]."""
+    low, high = monte_carlo.compute_nees_bounds(2, 50)
+    assert (round(low, 1), round(high, 1)) == (1.5, 2.6)
+    # Table of chi-square: 100 degrees of freedom, 2.5 % and 97.5 %: 74.2219 and 129.5612.
+    assert low * 50 == pytest.approx(74.2219, abs=1e-4)
+    assert high * 50 == pytest.approx(129.5612, abs=1e-4)
+
+
+def test_interval_of_a_rate_equals_published_values() -> None:
+    """Clopper and Pearson (1934), table: 95 % limits of 3 of 10 are 0.067 and 0.652."""
+    rate = monte_carlo.estimate_rate([True] * 3 + [False] * 7)
+    assert (round(float(rate.low), 3), round(float(rate.high), 3)) == (0.067, 0.652)
+    scipy = stats.binomtest(3, 10).proportion_ci(0.95, "exact")
+    assert (float(rate.low), float(rate.high)) == pytest.approx((scipy.low, scipy.high), rel=1e-12)
+
+
+def test_interval_of_a_mean_equals_scipy() -> None:
+    values = np.random.default_rng(1).normal(3.0, 2.0, size=(RUNS, 4))
+    estimate = monte_carlo.estimate_mean(values, 0.9)
+    for column in range(4):
+        interval = stats.ttest_1samp(values[:, column], 0.0).confidence_interval(0.9)
+        assert (estimate.low[column], estimate.high[column]) == pytest.approx((interval.low, interval.high), rel=1e-12)
+
+
+def test_interval_of_a_quantile_equals_scipy() -> None:
+    values = np.random.default_rng(2).normal(size=101)
+    estimate = monte_carlo.estimate_quantile(values, 0.5)
+    interval = stats.quantile_test(values, q=0.0, p=0.5).confidence_interval(0.95)
+    assert (float(estimate.low), float(estimate.high)) == (interval.low, interval.high)
+
+
+Statistic = Callable[[FloatArray], Estimate]
+
+STATISTICS: dict[str, tuple[Statistic, float, float]] = {
+    "mean": (monte_carlo.estimate_mean, 0.0, 0.95),
+    "stddev": (monte_carlo.estimate_stddev, 1.0, 0.95),
+    "rms": (monte_carlo.estimate_rms, 1.0, 0.95),
+}
+"""Statistic, its true value for a unit normal distribution, and the exact coverage of its interval."""
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_intervals_cover_the_true_value(name: str) -> None:
+    """The number of covering intervals is binomial: its limits have a false-alarm rate of 1e-6 for each statistic."""
+    statistic, true, coverage = STATISTICS[name]
+    estimate = statistic(np.random.default_rng(3).normal(size=(RUNS, TRIALS)))
+    count = np.count_nonzero((estimate.low < true) & (true < estimate.high))
+    low, high = stats.binom.ppf((0.5 * FALSE_ALARM, 1.0 - 0.5 * FALSE_ALARM), TRIALS, coverage)
+    assert low <= count <= high
+
+
+def test_intervals_of_any_distribution_cover_at_least_as_often_as_stated() -> None:
+    """Intervals with binomial ranks are conservative: the count may not be below its binomial limit."""
+    values = np.random.default_rng(4).exponential(size=(RUNS, TRIALS))
+    quantile = monte_carlo.estimate_quantile(values, 0.8)
+    true = -math.log(0.2)
+    limit = stats.binom.ppf(FALSE_ALARM, TRIALS, 0.95)
+    assert np.count_nonzero((quantile.low <= true) & (true <= quantile.high)) >= limit
+    rate = monte_carlo.estimate_rate(values < true)
+    assert np.count_nonzero((rate.low <= 0.8) & (rate.high >= 0.8)) >= limit
+
+
+def test_covariance_equals_its_closed_form() -> None:
+    """The limits of many runs: the interval of a covariance has the half width z sqrt((S_ii S_jj + S_ij^2) / n)."""
+    factor = np.array([[1.0, 0.0], [0.5, 2.0]])
+    errors = np.random.default_rng(5).normal(size=(200_000, 2)) @ factor.T
+    estimate = monte_carlo.estimate_covariance(errors)
+    true = factor @ factor.T
+    half = 0.5 * (estimate.high - estimate.low)
+    expected = 1.959964 * np.sqrt((np.outer(np.diag(true), np.diag(true)) + true**2) / 200_000)
+    assert half == pytest.approx(expected, rel=0.02)
+    deviation = stats.norm.ppf(1.0 - 0.5 * FALSE_ALARM / 4) / 1.959964
+    assert np.all(np.abs(estimate.value - true) < deviation * half)
+
+
+def test_nees_of_a_consistent_estimate() -> None:
+    """E' P^-1 e of errors with the covariance P is chi-square: its mean over many runs is inside its bounds."""
+    factor = np.array([[1.0, 0.0, 0.0], [0.5, 2.0, 0.0], [0.1, 0.2, 3.0]])
+    errors = np.random.default_rng(6).normal(size=(1000, 5, 3)) @ factor.T
+    nees = monte_carlo.compute_nees(errors, np.broadcast_to(factor @ factor.T, (1000, 5, 3, 3)))
+    assert nees.shape == (1000, 5)
+    low, high = monte_carlo.compute_nees_bounds(3, 5000, 1.0 - FALSE_ALARM)
+    assert low < nees.mean() < high
+    assert nees[7, 2] == pytest.approx(errors[7, 2] @ np.linalg.inv(factor @ factor.T) @ errors[7, 2], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: monte_carlo.estimate_mean([1.0]), "number of runs: 1; must be at least 2"),
+        (lambda: monte_carlo.estimate_mean(1.0), "number of runs: no axis"),
+        (lambda: monte_carlo.estimate_mean([1.0, 2.0], 1.0), "confidence: 1.0; must be between 0 and 1"),
+        (lambda: monte_carlo.estimate_quantile([1.0, 2.0], 1.0), "probability: 1.0"),
+        (lambda: monte_carlo.estimate_covariance([1.0, 2.0]), "must have two axes"),
+        (lambda: monte_carlo.compute_nees([1.0, 2.0], np.eye(3)), "shape of the covariance"),
+        (lambda: monte_carlo.compute_nees([1.0, 2.0], np.zeros((2, 2))), "covariance: singular"),
+        (lambda: monte_carlo.compute_nees_bounds(0, 5), "dof: 0; must be an integer >= 1"),
+    ],
+)
+def test_wrong_arguments(call: Callable[[], object], text: str) -> None:
+    with pytest.raises(ns.NavsenseError) as error:
+        call()
+    assert text in str(error.value)

@@ -1,0 +1,181 @@
+"""Experiment files: keys, their lines in errors, sweeps, and the function `reduce`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import navsense as ns
+from navsense.campaigns.experiment_file import ReportColumns, read_experiment
+from navsense.core.errors import SimulationError
+from navsense.core.inputs import FileKind
+from navsense.core.toml_lines import read_toml_lines
+
+pytestmark = pytest.mark.requirement("CAM-1")
+
+WORLD = """<sdf version="1.9"><world name="w"><model name="robot"><link name="base">
+<sensor name="imu" type="imu"><update_rate>100</update_rate></sensor></link></model></world></sdf>"""
+
+HEAD = 'world = "robot.sdf"\nruns = 4\nduration = 1.0\nreduce = "rows.py:reduce"\n'
+
+STDDEV = "imu.angular_velocity_x.stddev"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with a world, a function and a motion log."""
+    (tmp_path / "robot.sdf").write_text(WORLD)
+    (tmp_path / "models").mkdir()
+    (tmp_path / "helper.py").write_text("FACTOR = 2\n")
+    text = "from helper import FACTOR\n\n\ndef reduce(run):\n    return {'n': FACTOR * run['imu'].time.size}\n"
+    (tmp_path / "rows.py").write_text(text)
+    rows = "".join(f"{t},{t},0,0,1,0,0,0\n" for t in range(5))
+    (tmp_path / "log.csv").write_text(f"time,x,y,z,qw,qx,qy,qz\n{rows}")
+    (tmp_path / "faults.toml").write_text('fault = [{of = "imu", kind = "dropout", start = 0.5, end = 0.6}]\n')
+    return tmp_path
+
+
+def read(folder: Path, text: str) -> Any:
+    """Return an experiment."""
+    (folder / "experiment.toml").write_text(text)
+    return read_experiment(folder / "experiment.toml")
+
+
+def test_every_key_is_read(folder: Path) -> None:
+    experiment = read(
+        folder,
+        f"""{HEAD}
+        output = "results"
+        seed = 3
+        epoch = 10
+        truth_rate = 20
+        fidelity = "classic"
+        recordings = ".npz"
+        motion = "log.csv"
+        faults = "faults.toml"
+        [load]
+        path = ["models"]
+        skip_missing = true
+        [parameters]
+        "{STDDEV}" = 0.5
+        [sweep]
+        "imu.rate" = [50.0, 100.0]
+        [report]
+        time = "t"
+        errors = ["n"]
+        nees = {{ e = 2 }}
+        nis = {{ i = 3 }}
+        """,
+    )
+    campaign = experiment.campaign
+    assert experiment.output == "results"
+    assert experiment.report == ReportColumns("t", ("n",), {"e": 2}, {"i": 3})
+    assert (campaign.seed, campaign.epoch, campaign.truth_rate, campaign.duration) == (3, 10, 20.0, 1.0)
+    assert (campaign.recordings, list(campaign.runs)) == (".npz", [0, 1, 2, 3])
+    assert campaign.points == ({"imu.rate": 50.0}, {"imu.rate": 100.0})
+    spec: Any = campaign.world.sensor("imu").spec
+    assert (spec.angular_velocity_x.stddev, spec.angular_velocity_x.classic) == (0.5, True)
+    assert campaign.world.sensor("imu").faults.scheduled
+    assert campaign.motions is not None
+    assert list(campaign.motions) == ["robot"]
+    run = ns.simulate(campaign.world, 1.0)
+    assert campaign.reduce is not None
+    assert campaign.reduce(run) == {"n": 200}
+
+
+def test_list_of_points_and_latin_hypercube(folder: Path) -> None:
+    points = read(folder, f'{HEAD}[[sweep]]\n"imu.rate" = 10.0\n[[sweep]]\n"imu.rate" = 20.0\n').campaign.points
+    assert points == ({"imu.rate": 10.0}, {"imu.rate": 20.0})
+    text = f'{HEAD}[latin_hypercube]\nsamples = 5\nseed = 1\nlogarithmic = ["imu.rate"]\n[latin_hypercube.ranges]\n'
+    campaign = read(folder, f'{text}"imu.rate" = [10, 1000]\n"{STDDEV}" = [0, 1]\n').campaign
+    assert len(campaign.points) == 5
+    assert sorted(int(5 * point[STDDEV]) for point in campaign.points) == [0, 1, 2, 3, 4]
+
+
+def test_sweep_of_motions_and_faults(folder: Path) -> None:
+    (folder / "still.csv").write_text("time,x,y,z,qw,qx,qy,qz\n" + "".join(f"{t},0,0,0,1,0,0,0\n" for t in range(5)))
+    text = f'{HEAD}[sweep]\nmotion = ["log.csv", "still.csv"]\nfaults = ["", "faults.toml"]\n'
+    campaign = read(folder, text).campaign
+    assert len(campaign.points) == 4
+    moved = [float(campaign.simulate(point, (0,)).truth["robot"].position[-1, 0]) for point in campaign.points]
+    assert moved[0] > 0.9
+    assert moved[2] == 0.0
+    dropouts = [int(campaign.simulate(point, (0,))["imu"].emitted.sum()) for point in campaign.points]
+    assert dropouts == [100, 90, 100, 90]
+    command = campaign.format_command(campaign.points[1], 2)
+    assert f"--motion robot={folder}/log.csv" in command
+    assert f"--faults {folder}/faults.toml" in command
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("runs = 4", 0, 'world: missing; must be a text; write world = "world.sdf"'),
+        ('world = "robot.sdf"', 0, "runs: missing; must be an integer or a list of integers; write runs = 64"),
+        (HEAD + "sed = 3", 5, "sed; is unknown; must be one of world, runs"),
+        (HEAD + "sed = 3", 5, "did you mean seed?"),
+        (HEAD + "seed = 1.5", 5, "seed: 1.5; must be an integer"),
+        (HEAD + "seed = true", 5, "seed: True; must be an integer"),
+        (HEAD + "[load]\npath = 3", 6, "load.path: 3; must be a list of texts"),
+        (HEAD + "[load]\npaths = []", 6, "did you mean path?"),
+        (HEAD + f"\n[sweep]\n'{STDDEV}' = 3", 7, "must be a list of values; write [3]"),
+        (HEAD + f"[sweep]\n{STDDEV} = [3]", 6, "must be a path in quotation marks"),
+        (HEAD + "[sweep]\n'imu.rat' = [3]", 6, "did you mean rate?"),
+        (HEAD + f"[sweep]\n'{STDDEV}' = [-1.0]", 6, "must be >= 0"),
+        (HEAD + "[parameters]\n'imu.rate' = 'x'", 6, "parameter imu.rate: x; must be a number"),
+        (HEAD + "[[sweep]]\n'imu.rate' = 1.0\n[[sweep]]\n'imu.pose' = 1.0", 5, "point 1 of the sweep"),
+        (HEAD + "[latin_hypercube]\nsamples = 3", 5, "latin_hypercube.ranges: missing"),
+        (HEAD + "[latin_hypercube]\nsamples = 3\n[latin_hypercube.ranges]\n'imu.rate' = 3", 8, "a list of two numbers"),
+        (HEAD + "[latin_hypercube]\nsamples = 3\n[latin_hypercube.ranges]\n'imu.rate' = [2, 1]", 8, "the lower one first"),
+        (HEAD + "[latin_hypercube]\nsamples = 0\nranges = {'imu.rate' = [1, 2]}", 7, "samples: 0"),
+        (HEAD + "[report]\nnees = {e = 0}", 6, "report.nees.e: 0; must be the number of degrees of freedom"),
+        (HEAD.replace("rows.py:reduce", "rows.py"), 4, "must be FILE:FUNCTION or MODULE:FUNCTION"),
+        (HEAD.replace("rows.py:reduce", "nothing.py:reduce"), 4, "does not exist; check the path"),
+        (HEAD.replace("rows.py:reduce", "rows.py:reduc"), 4, "has no function reduc; did you mean reduce?"),
+        (HEAD.replace("rows.py:reduce", "no_such_module:f"), 4, "cannot be imported"),
+        (HEAD.replace("robot.sdf", "nothing.sdf"), 0, "nothing.sdf"),
+        (HEAD.replace('reduce = "rows.py:reduce"\n', ""), 1, "a campaign needs a row or a recording of each run"),
+        (HEAD + "x = [", 0, "must be TOML"),
+    ],
+)
+def test_errors_have_line_and_remedy(folder: Path, text: str, line: int, message: str) -> None:
+    with pytest.raises(ns.NavsenseError) as error:
+        read(folder, text)
+    assert message in str(error.value)
+    if line:
+        assert str(error.value).startswith(f"{folder}/experiment.toml:{line}: ")
+
+
+def test_error_in_the_file_of_reduce(folder: Path) -> None:
+    (folder / "broken.py").write_text("import nothing_of_this_name\n")
+    with pytest.raises(ns.NavsenseError) as error:
+        read(folder, HEAD.replace("rows.py", "broken.py"))
+    assert "experiment.toml:4: reduce: " in str(error.value)
+    assert "ModuleNotFoundError: No module named 'nothing_of_this_name'" in str(error.value)
+
+
+def test_lines_of_keys(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text(
+        '# comment\na = "x = 1 # no comment" # comment\nb = [\n  1, # [\n  2,\n]\nc = """\n[d]\n"""\n\n'
+        "[t]   # comment\nx.y = 1\n'z.w' = {k = 1}\n[[u]]\nv = 1\n[[u]]\nv = 2\n[u.w]\nx = 3\n"
+    )
+    kind = FileKind("file", SimulationError, "must be TOML")
+    tables, lines = read_toml_lines(str(path), kind)
+    assert tables["u"][1] == {"v": 2, "w": {"x": 3}}
+    assert dict(lines) == {
+        ("a",): 2,
+        ("b",): 3,
+        ("c",): 7,
+        ("t",): 11,
+        ("t", "x", "y"): 12,
+        ("t", "z.w"): 13,
+        ("u", 0): 14,
+        ("u", 0, "v"): 15,
+        ("u", 1): 16,
+        ("u", 1, "v"): 17,
+        ("u", 1, "w"): 18,
+        ("u", 1, "w", "x"): 19,
+    }
