@@ -41,8 +41,8 @@ if TYPE_CHECKING:  # the names of `__all__`, for type checkers
     from navsense.fault_file import with_faults as with_faults
     from navsense.motion.driven import State as State
     from navsense.noise.specification import Noise as Noise
-    from navsense.recordings import open as open  # noqa: A004 - a recording is opened as a file is
     from navsense.parameters import with_parameters as with_parameters
+    from navsense.recordings import open as open  # noqa: A004 - a recording is opened as a file is
     from navsense.runner.live import live as live
     from navsense.runner.run import record as record
     from navsense.runner.run import simulate as simulate

@@ -30,6 +30,7 @@ from navsense.core.errors import NavsenseError, SimulationError
 from navsense.core.names import resolve_name, suggest_name
 from navsense.sensors.base import HasCatalogueParts
 from navsense.sensors.catalogue import list_parts
+from navsense.sensors.dvl import Dvl
 from navsense.world import MountedSensor, World
 
 ParameterValue = bool | int | float | str | Sequence[Any]
@@ -80,7 +81,7 @@ def list_parameters(world: World) -> Iterator[tuple[str, ParameterValue]]:
     """
     for sensor in world.sensors:
         yield from _list_fields(f"{sensor.name}.", sensor.spec)
-        names = {field.name for field in fields(sensor.spec)} if is_dataclass(sensor.spec) else set()
+        names = _list_field_names(sensor.spec)
         for name in MOUNTING_FIELDS:
             if name not in names:
                 yield from _list_values(f"{sensor.name}.{name}", getattr(sensor, name))
@@ -98,6 +99,11 @@ def format_value(value: ParameterValue) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
+def _list_field_names(spec: Any) -> frozenset[str]:
+    """Return the names of the fields of a specification; none for a class that is not a dataclass."""
+    return frozenset(field.name for field in fields(spec)) if is_dataclass(spec) else frozenset()
+
+
 def _list_fields(prefix: str, parent: Any) -> Iterator[tuple[str, ParameterValue]]:
     """Yield path and value of the parameters below an object."""
     if is_dataclass(parent):
@@ -110,15 +116,18 @@ def _list_values(path: str, value: Any) -> Iterator[tuple[str, ParameterValue]]:
     """Yield a parameter, or those below its value."""
     if isinstance(value, Enum):
         yield path, value.name.lower()
-    elif isinstance(value, bool | int | float | str):
-        yield path, value
-    elif isinstance(value, tuple) and all(isinstance(element, bool | int | float) for element in value):
+    elif isinstance(value, bool | int | float | str) or _is_vector(value):
         yield path, value
     elif isinstance(value, tuple):
         for index, element in enumerate(value):
             yield from _list_values(f"{path}.{index}", element)
     else:
         yield from _list_fields(f"{path}.", value)
+
+
+def _is_vector(value: Any) -> bool:
+    """Return True for a tuple of numbers."""
+    return isinstance(value, tuple) and all(isinstance(element, bool | int | float) for element in value)
 
 
 def _set_parameter(world: World, path: str, value: ParameterValue) -> World:
@@ -145,11 +154,12 @@ def _set_parameter(world: World, path: str, value: ParameterValue) -> World:
 def _replace_in_sensor(sensor: MountedSensor, keys: Sequence[str], value: ParameterValue, path: str) -> MountedSensor:
     """Return a sensor with one other value of its specification or mounting."""
     spec: Any = sensor.spec
-    names = {field.name for field in fields(spec)} if is_dataclass(spec) else set()
+    names = _list_field_names(spec)
     if keys == [PART] and PART not in names:
         return replace(sensor, spec=_replace_part(spec, value, path))
     if keys[0] in MOUNTING_FIELDS and keys[0] not in names:
-        return _replace_below(sensor, keys, value, path)
+        mounted: MountedSensor = _replace_below(sensor, keys, value, path)
+        return mounted
     try:
         return replace(sensor, spec=_replace_below(spec, keys, value, path))
     except _PathError as error:
@@ -205,15 +215,15 @@ def _convert(current: Any, value: ParameterValue, path: str) -> Any:
     if isinstance(current, tuple) and isinstance(value, Sequence) and not isinstance(value, str):
         pattern = current[0] if current else 0.0
         return tuple(_convert(pattern, element, path) for element in value)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if isinstance(current, bool) or isinstance(current, str):
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if isinstance(current, bool | str):
         if type(value) is type(current):
             return value
     elif isinstance(current, int):
-        if isinstance(value, int) and is_number:
-            return value
-    elif (isinstance(current, float) or current is None) and is_number:
-        return float(value)
+        if isinstance(number, int):
+            return number
+    elif (isinstance(current, float) or current is None) and number is not None:
+        return float(number)
     raise SimulationError(what, value, allowed=f"must be {_describe_type(current)}")
 
 
@@ -250,7 +260,7 @@ def _list_part_fields(sensor_class: Any) -> frozenset[str]:
 
 def _has_stddev(sensor_class: Any) -> bool:
     """Return True if the parts of a class need the deviation of a single ping."""
-    return sensor_class.__name__ == "Dvl"
+    return sensor_class is Dvl
 
 
 def _replace_part(spec: Any, value: ParameterValue, path: str) -> Any:

@@ -19,7 +19,6 @@ import psutil
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner
-
 from distributed import Client
 
 import navsense as ns
@@ -323,7 +322,14 @@ def test_description_of_the_campaign(result: CampaignResult) -> None:
     ],
 )
 def test_wrong_arguments(world: ns.world.World, tmp_path: Path, changes: Mapping[str, Any], text: str) -> None:
-    arguments: dict[str, Any] = {"world": world, "runs": 2, "duration": 0.2, "reduce": reduce, "out": tmp_path, **changes}
+    arguments: dict[str, Any] = {
+        "world": world,
+        "runs": 2,
+        "duration": 0.2,
+        "reduce": reduce,
+        "out": tmp_path,
+        **changes,
+    }
     with pytest.raises(ns.NavsenseError) as error:
         ns.campaign(**arguments)
     assert text in str(error.value)

@@ -128,7 +128,11 @@ def test_sweep_of_motions_and_faults(folder: Path) -> None:
         (HEAD + "[[sweep]]\n'imu.rate' = 1.0\n[[sweep]]\n'imu.pose' = 1.0", 5, "point 1 of the sweep"),
         (HEAD + "[latin_hypercube]\nsamples = 3", 5, "latin_hypercube.ranges: missing"),
         (HEAD + "[latin_hypercube]\nsamples = 3\n[latin_hypercube.ranges]\n'imu.rate' = 3", 8, "a list of two numbers"),
-        (HEAD + "[latin_hypercube]\nsamples = 3\n[latin_hypercube.ranges]\n'imu.rate' = [2, 1]", 8, "the lower one first"),
+        (
+            HEAD + "[latin_hypercube]\nsamples = 3\n[latin_hypercube.ranges]\n'imu.rate' = [2, 1]",
+            8,
+            "the lower one first",
+        ),
         (HEAD + "[latin_hypercube]\nsamples = 0\nranges = {'imu.rate' = [1, 2]}", 7, "samples: 0"),
         (HEAD + "[report]\nnees = {e = 0}", 6, "report.nees.e: 0; must be the number of degrees of freedom"),
         (HEAD.replace("rows.py:reduce", "rows.py"), 4, "must be FILE:FUNCTION or MODULE:FUNCTION"),

@@ -11,7 +11,7 @@ For n runs with a mean m, a standard deviation s and a confidence c, p = (1 + c)
     covariance          S_ij +- z_p sqrt((S_ii S_jj + S_ij^2) / (n - 1))     large n
     quantile            order statistics with binomial ranks                 any distribution
     rate                Clopper and Pearson                                  independent runs
-    mean NEES or NIS    chi2_{1-p}(n d) / n ... chi2_p(n d) / n              a consistent filter with d degrees of freedom
+    mean NEES or NIS    chi2_{1-p}(n d) / n ... chi2_p(n d) / n              a consistent filter, d degrees of freedom
 
 Sources: Bar-Shalom, Li and Kirubarajan, Estimation with Applications to Tracking and Navigation (2001), 5.4.2; Clopper
 and Pearson, Biometrika 26 (1934) 404; David and Nagaraja, Order Statistics (2003), 7.1; Anderson, An Introduction to

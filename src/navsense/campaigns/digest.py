@@ -12,7 +12,8 @@ import inspect
 import platform
 import sysconfig
 import types
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
@@ -84,7 +85,7 @@ class Digest:
                 for key in sorted(value, key=repr):
                     self.add(key)
                     self.add(value[key])
-            elif isinstance(value, Set):
+            elif isinstance(value, AbstractSet):
                 self._write("set", str(len(value)))
                 for element in sorted(value, key=repr):
                     self.add(element)
@@ -146,11 +147,11 @@ def _reduce_object(value: object) -> Any:
 
 def is_installed(module: types.ModuleType | None) -> bool:
     """Return True for modules of Python, of installed packages and of navsense: their versions stand for them."""
-    path = None if module is None else vars(module).get("__file__")
+    path = None if module is None else module.__file__
     if path is None:
         return True
-    roots = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    return any(Path(path).is_relative_to(root) for root in (*roots, Path(__file__).parent.parent))
+    roots = {str(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return any(Path(path).is_relative_to(root) for root in (*map(Path, roots), Path(__file__).parent.parent))
 
 
 def _list_names(code: types.CodeType) -> list[str]:

@@ -90,8 +90,9 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
     "true or false": lambda value: isinstance(value, bool),
     "a table": lambda value: isinstance(value, dict),
     "a text or a table": lambda value: isinstance(value, str | dict),
-    "a table or an array of tables": lambda value: isinstance(value, dict)
-    or (isinstance(value, list) and all(isinstance(part, dict) for part in value)),
+    "a table or an array of tables": lambda value: (
+        isinstance(value, dict) or (isinstance(value, list) and all(isinstance(part, dict) for part in value))
+    ),
 }
 """Checks of the values."""
 
@@ -171,15 +172,15 @@ class _File:
 
 
 def read_experiment(path: str | os.PathLike[str]) -> Experiment:
-    """Read an experiment file, its world and its function `reduce`.
+    r"""Read an experiment file, its world and its function `reduce`.
 
     Raises `SimulationError` with the line for an invalid key, and the errors of `load` and `simulate`.
 
-    >>> _ = Path("rates.py").write_text("def reduce(run):\\n    return {'samples': run['imu'].time.size}\\n")
-    >>> text = 'world = "quadrotor.sdf"\\nruns = 4\\nduration = 1.0\\nreduce = "rates.py:reduce"\\n'
+    >>> _ = Path("rates.py").write_text("def reduce(run):\n    return {'samples': run['imu'].time.size}\n")
+    >>> text = 'world = "quadrotor.sdf"\nruns = 4\nduration = 1.0\nreduce = "rates.py:reduce"\n'
     >>> _ = Path("rates.toml").write_text(text)
     >>> ns.campaigns.read_experiment("rates.toml").campaign
-    <Campaign of field: 1 point, 4 runs, 1 s>
+    <Campaign of field: 4 runs, 1 s>
     """
     file = _File(os.fspath(path))
     tables, folder = file.tables, Path(path).parent
@@ -188,7 +189,12 @@ def read_experiment(path: str | os.PathLike[str]) -> Experiment:
         file.check_keys(tables.get(name, {}), keys, name)
     for key in ("world", "runs"):
         if key not in tables:
-            raise file.make_error((key,), "missing", f"must be {KEYS[key]}", f'write {key} = {"64" if key == "runs" else chr(34) + "world.sdf" + chr(34)}')
+            raise file.make_error(
+                (key,),
+                "missing",
+                f"must be {KEYS[key]}",
+                f"write {key} = {'64' if key == 'runs' else chr(34) + 'world.sdf' + chr(34)}",
+            )
     world_path = str(folder / tables["world"])
     options = tables.get("load", {})
     with file.add_place("world"):
@@ -210,9 +216,9 @@ def read_experiment(path: str | os.PathLike[str]) -> Experiment:
         from navsense.fault_file import with_faults
 
         world = with_faults(world, folder / tables["faults"])
-    for path, value in tables.get("parameters", {}).items():
-        with file.add_place("parameters", path):
-            world = with_parameters(world, {path: value})
+    for name, value in tables.get("parameters", {}).items():
+        with file.add_place("parameters", name):
+            world = with_parameters(world, {name: value})
     key = "latin_hypercube" if "latin_hypercube" in tables else "sweep" if "sweep" in tables else "world"
     with file.add_place(key):
         campaign = make_campaign(
@@ -230,9 +236,7 @@ def read_experiment(path: str | os.PathLike[str]) -> Experiment:
             recordings=tables.get("recordings", ""),
             world_command=_format_world_command(tables, folder, world_path),
         )
-    return Experiment(
-        campaign, tables.get("output", Path(path).stem), _read_report_columns(file), folders
-    )
+    return Experiment(campaign, tables.get("output", Path(path).stem), _read_report_columns(file), folders)
 
 
 def _read_points(file: _File, folder: Path) -> Any:
@@ -332,7 +336,10 @@ def _read_report_columns(file: _File) -> ReportColumns:
                 raise file.make_error(("report", kind, column), dof, allowed)
     errors: Sequence[str] | None = table.get("errors")
     return ReportColumns(
-        table.get("time", "time"), None if errors is None else tuple(errors), table.get("nees", {}), table.get("nis", {})
+        table.get("time", "time"),
+        None if errors is None else tuple(errors),
+        table.get("nees", {}),
+        table.get("nis", {}),
     )
 
 

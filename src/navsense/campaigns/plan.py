@@ -7,7 +7,6 @@ points: a campaign with more runs or points computes only the additional chunks.
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +16,8 @@ from typing import Any
 
 from navsense.campaigns.digest import Digest, hash_file, list_versions
 from navsense.campaigns.sweep import Point, make_points
-from navsense.core.errors import SimulationError
 from navsense.core import inputs
+from navsense.core.errors import SimulationError
 from navsense.core.names import resolve_name
 from navsense.core.text import format_count
 from navsense.fault_file import with_faults
@@ -110,8 +109,10 @@ class Campaign:
     def base_digest(self) -> str:
         """The digest of everything but the points and run numbers."""
         digest = Digest()
-        files = self.world.sources if self.fault_worlds is None else frozenset().union(
-            self.world.sources, *(world.sources for world in self.fault_worlds.values())
+        files = (
+            self.world.sources
+            if self.fault_worlds is None
+            else frozenset().union(self.world.sources, *(world.sources for world in self.fault_worlds.values()))
         )
         digest.add(sorted(hash_file(path) for path in files))
         digest.add(list_versions())
@@ -199,7 +200,9 @@ def make_campaign(
     """Check all arguments and return the campaign. Raises `SimulationError` and the errors of `simulate`."""
     if reduce is None and not recordings:
         remedy = "give reduce=function, or recordings='.mcap'"
-        raise SimulationError("reduce", "missing", allowed="a campaign needs a row or a recording of each run", remedy=remedy)
+        raise SimulationError(
+            "reduce", "missing", allowed="a campaign needs a row or a recording of each run", remedy=remedy
+        )
     if reduce is not None and not callable(reduce):
         raise SimulationError("reduce", reduce, allowed="must be a function of a run that returns a mapping")
     numbers = check_run_numbers(runs)
@@ -210,7 +213,7 @@ def make_campaign(
         tracks = load_joints(joints)
         world = replace_joint_tracks(world, tracks)
         points, motion_logs = _load_point_motions(world, points)
-        faults = {os.fspath(point[FAULTS]) for point in points if FAULTS in point}
+        faults = {str(point[FAULTS]) for point in points if FAULTS in point}
         fault_worlds = {path: with_faults(world, path) if path else world for path in sorted(faults)} or None
     world = replace(world, sources=frozenset(sources))
     campaign = Campaign(
@@ -250,7 +253,9 @@ def make_campaign(
     return replace(campaign, duration=float(seconds or 0.0), chunk_size=size)
 
 
-def _load_point_motions(world: World, points: tuple[Point, ...]) -> tuple[tuple[Point, ...], dict[tuple[str, str], Motion]]:
+def _load_point_motions(
+    world: World, points: tuple[Point, ...]
+) -> tuple[tuple[Point, ...], dict[tuple[str, str], Motion]]:
     """Return the points with full names of models, and the motions that they select."""
     paths = [path for path in points[0] if is_motion_path(path)]
     movable = [model.name for model in world.models if not model.static]
@@ -265,7 +270,7 @@ def _load_point_motions(world: World, points: tuple[Point, ...]) -> tuple[tuple[
     renamed = []
     for point in points:
         for path, model in names.items():
-            source = os.fspath(point[path])  # type: ignore[arg-type]
+            source = str(point[path])
             if (model, source) not in logs:
                 logs[model, source] = load_motions(world, {model: source})[model]
         renamed.append({(f"{names[path]}.{MOTION}" if path in names else path): value for path, value in point.items()})

@@ -27,7 +27,7 @@ COMMAND = "command"
 
 @dataclass(frozen=True)
 class FailedRun:
-    """A run that failed: its number, the values of the sweep, the text of its error, and the command that repeats it."""
+    """A run that failed: number, values of the sweep, text of the error, and the command that repeats it."""
 
     run: int
     parameters: Mapping[str, Any]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from navsense.campaigns.digest import list_versions
 from navsense.campaigns.plan import Campaign, Chunk, Reduce, make_campaign
-from navsense.campaigns.rows import CHUNKS, FAILURE, RECORDINGS, read_table, write_table
 from navsense.campaigns.result import COMMAND, CampaignResult
+from navsense.campaigns.rows import CHUNKS, FAILURE, RECORDINGS, read_table, write_table
 from navsense.campaigns.sweep import Point
 from navsense.core import atomic
 from navsense.core.errors import RecordingError, SimulationError, Where
@@ -106,7 +106,7 @@ def check_libraries() -> None:
     """Raise `SimulationError` if a library of the extra `campaign` is missing."""
     try:
         import distributed  # noqa: F401
-        import pyarrow  # noqa: F401
+        import pyarrow as pa  # noqa: F401
     except ImportError as error:
         remedy = "pip install 'navsense[campaign]'"
         raise SimulationError("a campaign needs dask, distributed and pyarrow", remedy=remedy) from error
@@ -137,7 +137,9 @@ def compute_campaign(
         for path in (chunk_folder, *([folder / RECORDINGS] if plan.recordings else [])):
             path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RecordingError("folder of the campaign", error.strerror or str(error), where=Where(str(folder))) from error
+        raise RecordingError(
+            "folder of the campaign", error.strerror or str(error), where=Where(str(folder))
+        ) from error
     atomic.save_text(folder / DESCRIPTION, json.dumps(describe_campaign(plan), indent=2) + "\n")
     chunks = list(plan.list_chunks())
     missing = [chunk for chunk in chunks if not _is_complete(chunk_folder / f"{chunk.name}.parquet")]
@@ -168,7 +170,9 @@ def _read_result(plan: Campaign, folder: Path, chunks: Sequence[Chunk]) -> Campa
     for chunk in chunks:
         table = read_table(folder / CHUNKS / f"{chunk.name}.parquet")
         if table is None:
-            raise RecordingError("chunk", "cannot be read", where=Where(str(folder / chunk.name)), remedy="run it again")
+            raise RecordingError(
+                "chunk", "cannot be read", where=Where(str(folder / chunk.name)), remedy="run it again"
+            )
         commands = [plan.format_command(plan.points[chunk.point], run) or None for run in chunk.runs]
         tables.append(table.append_column(COMMAND, pa.array(commands, pa.string())))
     table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()

@@ -159,7 +159,7 @@ class _Tasks:
         self._waiting, self._suspects = deque(chunks), deque[Chunk]()
         self._total, self._finished = sum(len(chunk.runs) for chunk in chunks), 0
         self._plugin_name = plugin_name
-        self._tasks: dict[Future, _Task] = {}
+        self._tasks: dict[Future[Any], _Task] = {}
         self._chunk_duration = math.inf
 
     def run(self, progress: Progress) -> None:
@@ -207,7 +207,7 @@ class _Tasks:
         )
         self._tasks[future] = _Task(tuple(chunks), time.monotonic(), is_alone)
 
-    def _finish(self, future: Future) -> None:
+    def _finish(self, future: Future[Any]) -> None:
         """Write the chunks of a task that has ended."""
         from distributed import KilledWorker
 
@@ -228,9 +228,9 @@ class _Tasks:
 
     def _give_up(self, chunk: Chunk) -> tuple[str, Any]:
         """Return rows with an error for a chunk whose workers died."""
-        error = f"the process of the worker died {MAX_DEATHS + 1} times; this is a lack of memory or a crash of a library"
+        error = (
+            f"the process of the worker died {MAX_DEATHS + 1} times; this is a lack of memory or a crash of a library"
+        )
         rows = [Row(run, {}, error=error) for run in chunk.runs]
         table = make_table(rows, self._campaign.points[chunk.point], has_recording=bool(self._campaign.recordings))
         return chunk.name, table
-
-

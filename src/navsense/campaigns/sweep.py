@@ -99,6 +99,4 @@ def latin_hypercube(
             columns[path] = 10.0 ** (log10(low) + column * (log10(high) - log10(low)))
         else:
             columns[path] = low + column * (high - low)
-    return [
-        dict(zip(columns, map(float, row), strict=True)) for row in zip(*columns.values(), strict=True)
-    ]
+    return [dict(zip(columns, map(float, row), strict=True)) for row in zip(*columns.values(), strict=True)]

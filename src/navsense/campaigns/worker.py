@@ -89,6 +89,8 @@ def lock_machine() -> Iterator[None]:
 def compute_chunks(plugin_name: str, chunks: Sequence[Chunk], folder: str) -> list[tuple[str, pa.Table]]:
     """Return name and table of each chunk. `folder` is where recordings are written."""
     plugin = get_worker().plugins[plugin_name]
+    if not isinstance(plugin, CampaignPlugin):
+        raise TypeError(plugin_name)
     campaign = plugin.load_campaign()
     return [(chunk.name, compute_chunk(campaign, chunk, Path(folder))) for chunk in chunks]
 
@@ -128,5 +130,3 @@ def _reduce_run(campaign: Campaign, run: Run, chunk: Chunk, number: int, folder:
     except Exception as error:  # noqa: BLE001
         return Row(number, {}, error=describe_error(error))
     return Row(number, values, recording)
-
-

@@ -11,10 +11,10 @@ world, v the velocity (m/s) in the world, and p its integral. The error of the p
     e = e_0 + integral of (d x v + R (s u + m x u + o + w)) dt,      u = R^T v
     d = d_0 + integral of R (b + c * g + n) dt
 
-with the error d (rad) of the rotation in the world frame, the bias b, the scale error c and the white noise n of the
-gyroscope, which reads g, and the scale error s, misalignment m, offset o and white noise w of the DVL. Each constant has
-its standard deviation in the specification of the sensor. So the covariance of e is a sum of products of integrals. The
-flicker noise of the gyroscope counts as a bias with its deviation from 1 s to 10 000 s.
+d (rad) is the error of the rotation in the world frame. The gyroscope reads g (rad/s) with the bias b, the scale error
+c and the white noise n. The DVL has the scale error s, the misalignment m, the offset o and the white noise w. The
+specifications of the sensors have the standard deviation of each. So the covariance of e is a sum of products of
+integrals. The flicker noise of the gyroscope counts as a bias with its deviation from 1 s to 10 000 s.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
+from scipy.spatial.transform import Rotation  # noqa: TID253  # nothing imports this module
 
 from navsense.analysis.monte_carlo import compute_nees
 from navsense.core.errors import SimulationError
 from navsense.core.geodesy import compute_earth_rate_w
 from navsense.core.typing import FloatArray, Times
 from navsense.runner.run import Run
-from navsense.sensors.doppler.beams import Cone
 from navsense.sensors.dvl import Dvl
 from navsense.sensors.imu import Imu
+from navsense.sensors.range import Cone
 
 START_POSITION = 0.5
 """Standard deviation (m) of the initial position, in each axis."""
@@ -43,7 +43,7 @@ START_ROTATION = (math.radians(0.1), math.radians(0.1), math.radians(1.0))
 """Standard deviations (rad) of the initial rotation about the axes of the world: those of a compass and of a level."""
 
 FLICKER = math.sqrt(math.log(1e4) / math.pi)
-"""Deviation of unit flicker noise from 1 s to 10 000 s; the density is 1 / (2 pi f), two-sided (IEEE 952-1997, annex C)."""
+"""Deviation of unit flicker noise from 1 s to 10 000 s. Its two-sided density is 1 / (2 pi f) (IEEE 952-1997, C)."""
 
 BOTTOM_TRACK = 1.0
 """Value of `velocity_mode` of a velocity over ground."""
@@ -171,7 +171,9 @@ def _integrate_gyroscope(run: Run, imu: Any, dvl: Any, time: Times) -> tuple[Rot
     w, x, y, z = between.rotation
     rates = Rotation.from_quat((x, y, z, w)).apply(run[imu.name]["angular_velocity"])
     stamps = run[imu.name].time + run[imu.name].clock_error
-    angles = np.concatenate([np.zeros((1, 3)), np.cumsum(0.5 * (rates[1:] + rates[:-1]) * np.diff(stamps)[:, None], axis=0)])
+    angles = np.concatenate(
+        [np.zeros((1, 3)), np.cumsum(0.5 * (rates[1:] + rates[:-1]) * np.diff(stamps)[:, None], axis=0)]
+    )
     at_pings = np.stack([np.interp(time, stamps, column) for column in angles.T], axis=1)
     steps = np.diff(at_pings, axis=0, prepend=at_pings[:1])
     return Rotation.from_rotvec(steps), steps / np.diff(time, prepend=time[0] - 1.0)[:, None]

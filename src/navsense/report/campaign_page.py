@@ -1,4 +1,4 @@
-"""The page of a campaign: statistics of its columns, errors over time, NEES with bounds, and the runs that are worst."""
+"""The page of a campaign: statistics of its columns, errors over time, NEES with bounds, and the worst runs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ def write_campaign_report(
         ("worst", "Worst runs", _format_worst(shown)),
     ]
     plan = result.campaign
-    headline = f"{format_count(plan.row_count, 'run')} of {plan.duration:g} s; seed {plan.seed}; navsense {get_version()}"
+    headline = (
+        f"{format_count(plan.row_count, 'run')} of {plan.duration:g} s; seed {plan.seed}; navsense {get_version()}"
+    )
     text = format_page(
         f"{plan.world.name}: campaign", headline, [(key, title, title, body) for key, title, body in sections if body]
     )
@@ -102,7 +104,10 @@ class _Shown:
             series = [components[:, :, axis] for axis in range(components.shape[2])]
             bands = [np.quantile(part, BAND, axis=0) for part in series]
             rms = [monte_carlo.estimate_rms(part).value for part in series]
-            axes = [make_linear_axis(label, "", [*band, root]) for label, band, root in zip(labels, bands, rms, strict=False)]
+            axes = [
+                make_linear_axis(label, "", [*band, root])
+                for label, band, root in zip(labels, bands, rms, strict=False)
+            ]
             caption = f"{name}: {format_count(components.shape[0], 'run')}; the band holds 90 % of them."
             figure = stack_plots(_format_title(name, point), self._make_axis(time), axes, caption, 260.0)
             for plot, part, band, root in zip(figure.plots, series, bands, rms, strict=True):
@@ -155,7 +160,9 @@ def _format_title(name: str, point: Mapping[str, Any]) -> str:
 
 def _format_figures(shown: _Shown, make_figures: Any) -> str:
     """Return the figures of the first points."""
-    figures: Iterable[SvgFigure] = (figure for point in shown.points[:MAX_POINT_FIGURES] for figure in make_figures(point))
+    figures: Iterable[SvgFigure] = (
+        figure for point in shown.points[:MAX_POINT_FIGURES] for figure in make_figures(point)
+    )
     return format_grid(figures)
 
 
@@ -175,7 +182,12 @@ def _format_summary(result: CampaignResult) -> str:
 def _format_failures(result: CampaignResult) -> str:
     """Return the failed runs with their errors and commands."""
     rows = [
-        (str(failure.run), *(format_value(value) for value in failure.parameters.values()), failure.error, failure.command or "")
+        (
+            str(failure.run),
+            *(format_value(value) for value in failure.parameters.values()),
+            failure.error,
+            failure.command or "",
+        )
         for failure in result.failures
     ]
     return _format_table(("run", *result.campaign.paths, "error", "command"), rows) if rows else ""
@@ -235,4 +247,6 @@ def _format_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         f'<tr><th scope="row">{escape(row[0])}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in row[1:])}</tr>'
         for row in rows
     )
-    return f'<div class="scroll"><table class="summary"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    return (
+        f'<div class="scroll"><table class="summary"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
