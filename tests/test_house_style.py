@@ -57,15 +57,16 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("environment",),
     ("sensors",),
     ("world",),
-    ("fault_file", "simulation"),
+    ("fault_file", "parameters", "simulation"),
     ("messages",),
     ("devices",),
     ("recordings",),
     ("streams",),
     ("sdf",),
     ("runner",),
+    ("campaigns",),
     ("analysis", "calibration", "description", "factors", "picture", "report", "testing"),
-    ("demo",),
+    ("demo", "examples"),
     ("warm",),
     ("",),  # the package itself: the public modules
     ("__main__", "cli"),
@@ -110,6 +111,10 @@ OPENING_METHODS = frozenset(("open", "read_text", "read_bytes"))
 
 OPENERS: dict[tuple[str, str], str] = {
     ("calibration.csv_columns", "np.loadtxt"): "parses lines that `inputs` has read",
+    ("campaigns.digest", "file.read_bytes"): "the modules of the package",
+    ("campaigns.digest", "target.open"): "files that the world and its motions have read",
+    ("campaigns.worker", "os.open"): "the lock of a machine",
+    ("core.toml_lines", "tomllib.loads"): "one key of a file that `inputs` has read",
     ("cli.application", "os.open"): "the null device, to write to",
     ("environment.magnetic", "(_DATA / f'{model}.COF').read_text"): "a file of the package",
     ("recordings.currents", "np.load"): "archives need random access; `inputs.check_regular_file` comes before",
@@ -549,7 +554,10 @@ REPLACING = frozenset("os.replace os.rename os.renames shutil.move secrets.token
 """Functions that rename files or create names of temporary files."""
 
 
-REPLACERS = {("warm.kernel_runs", "tempfile.TemporaryDirectory"): "recordings that are deleted at the end"}
+REPLACERS = {
+    ("campaigns.worker", "tempfile.gettempdir"): "a lock, which is no output",
+    ("warm.kernel_runs", "tempfile.TemporaryDirectory"): "recordings that are deleted at the end",
+}
 """Such calls outside `atomic`: (module, call) -> reason."""
 
 

@@ -107,6 +107,16 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
             "navsense.analysis.fit": "fit NoiseFit FittedParameter",
             "navsense.analysis.densities": "welch Spectrum",
             "navsense.analysis.theory": "",
+            "navsense.analysis.monte_carlo": "",
+        },
+    ),
+    "navsense.campaigns": (
+        "Campaigns",
+        {
+            "navsense.campaigns": "",
+            "navsense.parameters": "list_parameters format_value",
+            "navsense.campaigns.result": "FailedRun",
+            "navsense.campaigns.experiment_file": "Experiment ReportColumns",
         },
     ),
     "navsense.report": ("Report", {"navsense.report": ""}),

@@ -36,7 +36,7 @@ def test_interval_of_a_rate_equals_published_values() -> None:
     rate = monte_carlo.estimate_rate([True] * 3 + [False] * 7)
     assert (round(float(rate.low), 3), round(float(rate.high), 3)) == (0.067, 0.652)
     scipy = stats.binomtest(3, 10).proportion_ci(0.95, "exact")
-    assert (float(rate.low), float(rate.high)) == pytest.approx((scipy.low, scipy.high), rel=1e-12)
+    assert (float(rate.low), float(rate.high)) == pytest.approx((scipy.low, scipy.high), rel=1e-12, abs=0.0)
 
 
 def test_interval_of_a_mean_equals_scipy() -> None:
@@ -44,7 +44,9 @@ def test_interval_of_a_mean_equals_scipy() -> None:
     estimate = monte_carlo.estimate_mean(values, 0.9)
     for column in range(4):
         interval = stats.ttest_1samp(values[:, column], 0.0).confidence_interval(0.9)
-        assert (estimate.low[column], estimate.high[column]) == pytest.approx((interval.low, interval.high), rel=1e-12)
+        assert (estimate.low[column], estimate.high[column]) == pytest.approx(
+            (interval.low, interval.high), rel=1e-12, abs=0.0
+        )
 
 
 def test_interval_of_a_quantile_equals_scipy() -> None:
@@ -93,7 +95,7 @@ def test_covariance_equals_its_closed_form() -> None:
     true = factor @ factor.T
     half = 0.5 * (estimate.high - estimate.low)
     expected = 1.959964 * np.sqrt((np.outer(np.diag(true), np.diag(true)) + true**2) / 200_000)
-    assert half == pytest.approx(expected, rel=0.02)
+    assert half == pytest.approx(expected, rel=0.02, abs=0.0)
     deviation = stats.norm.ppf(1.0 - 0.5 * FALSE_ALARM / 4) / 1.959964
     assert np.all(np.abs(estimate.value - true) < deviation * half)
 
@@ -106,7 +108,9 @@ def test_nees_of_a_consistent_estimate() -> None:
     assert nees.shape == (1000, 5)
     low, high = monte_carlo.compute_nees_bounds(3, 5000, 1.0 - FALSE_ALARM)
     assert low < nees.mean() < high
-    assert nees[7, 2] == pytest.approx(errors[7, 2] @ np.linalg.inv(factor @ factor.T) @ errors[7, 2], rel=1e-12)
+    assert nees[7, 2] == pytest.approx(
+        errors[7, 2] @ np.linalg.inv(factor @ factor.T) @ errors[7, 2], rel=1e-12, abs=0.0
+    )
 
 
 @pytest.mark.parametrize(

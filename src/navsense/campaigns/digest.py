@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from navsense.core.errors import SimulationError, Where
+from navsense.recordings.info import get_version
 
 LIBRARIES = ("llvmlite", "numba", "numpy", "scipy")
 """Libraries whose version can change a result."""
@@ -191,13 +192,11 @@ def hash_file(path: str) -> str:
 @cache
 def list_versions() -> Mapping[str, str]:
     """Return the versions of Python, of the libraries that compute, and of navsense with the digest of its modules."""
-    import navsense
-
-    root = Path(navsense.__file__).parent
+    root = Path(__file__).parent.parent
     modules = hashlib.sha256()
     for file in sorted(root.rglob("*.py")):
         modules.update(str(file.relative_to(root)).encode())
         modules.update(file.read_bytes())
     versions = {"python": platform.python_version(), "machine": platform.machine()}
     versions |= {library: metadata.version(library) for library in LIBRARIES}
-    return {**versions, "navsense": f"{navsense.__version__} {modules.hexdigest()[:16]}"}
+    return {**versions, "navsense": f"{get_version()} {modules.hexdigest()[:16]}"}

@@ -64,9 +64,7 @@ class CampaignResult:
     @cached_property
     def failures(self) -> Sequence[FailedRun]:
         """The runs that failed."""
-        import pyarrow.compute
-
-        failed = self.table.filter(pyarrow.compute.is_valid(self.table[FAILURE])).to_pylist()
+        failed = _select_rows(self.table, FAILURE, is_valid=True).to_pylist()
         paths = self.campaign.paths
         return [FailedRun(row[RUN], {path: row[path] for path in paths}, row[FAILURE], row[COMMAND]) for row in failed]
 
@@ -78,9 +76,7 @@ class CampaignResult:
 
     def get_succeeded(self) -> pa.Table:
         """Return the table without failed runs."""
-        import pyarrow.compute
-
-        return self.table.filter(pyarrow.compute.is_null(self.table[FAILURE]))
+        return _select_rows(self.table, FAILURE, is_valid=False)
 
     def get_array(self, name: str, parameters: Mapping[str, Any] | None = None) -> AnyArray:
         """Return a column as an array (runs, ...), without failed runs.
@@ -93,8 +89,6 @@ class CampaignResult:
         >>> result.get_array("largest_rate").shape
         (4,)
         """
-        import pyarrow.compute
-
         known = (*self.columns, *self.campaign.paths)
         for column in (name, *(parameters or ())):
             if column not in (*known, RUN):
@@ -102,16 +96,36 @@ class CampaignResult:
                 raise SimulationError("column", column, allowed=allowed, remedy=suggest_name(column, known))
         table = self.get_succeeded()
         for path, value in (parameters or {}).items():
-            table = table.filter(pyarrow.compute.equal(table[path], value))
+            table = table.filter(_compare(table[path], value))
         return _to_array(table[name], name)
 
     def get_scalars(self, name: str) -> AnyArray | None:
         """Return a column of numbers (runs,), without failed runs; None for a column of texts or arrays."""
-        import pyarrow as pa
+        return self.get_array(name).astype(np.float64) if _is_numeric(self.table.schema.field(name).type) else None
 
-        kind = self.table.schema.field(name).type
-        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-        return self.get_array(name).astype(np.float64) if is_number else None
+
+def _select_rows(table: pa.Table, column: str, *, is_valid: bool) -> pa.Table:
+    """Return the rows that have a value in a column, or those that have none."""
+    import pyarrow.compute
+
+    return table.filter(pyarrow.compute.is_valid(table[column]) if is_valid else pyarrow.compute.is_null(table[column]))
+
+
+def _compare(column: pa.ChunkedArray, value: Any) -> pa.ChunkedArray:
+    """Return true for the rows with a value in a column; a list is compared with its elements."""
+    import pyarrow as pa
+    import pyarrow.compute
+
+    if pa.types.is_list(column.type):
+        return pa.array([row == list(value) for row in column.to_pylist()])
+    return pyarrow.compute.equal(column, value)
+
+
+def _is_numeric(kind: pa.DataType) -> bool:
+    """Return True for the type of a column of numbers or truth values."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
 
 
 def _to_array(column: pa.ChunkedArray, name: str) -> AnyArray:

@@ -29,12 +29,12 @@ CHUNKS, RECORDINGS = "chunks", "recordings"
 
 @dataclass(frozen=True)
 class Row:
-    """One run: its number, the columns of `reduce`, the path of its recording, and the text of its error."""
+    """One run: number, columns of `reduce`, path of its recording, and the text of its error if it failed."""
 
     run: int
     values: Mapping[str, Any]
     recording: str = ""
-    error: str = ""
+    failure: str = ""
 
 
 def check_values(values: object) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def make_table(rows: Sequence[Row], parameters: Mapping[str, Any], *, has_record
         columns[name] = _make_column([row.values.get(name) for row in rows])
     if has_recording:
         columns[RECORDING] = pa.array([row.recording or None for row in rows], pa.string())
-    columns[FAILURE] = pa.array([row.error or None for row in rows], pa.string())
+    columns[FAILURE] = pa.array([row.failure or None for row in rows], pa.string())
     return pa.table(columns)
 
 

@@ -231,6 +231,6 @@ class _Tasks:
         error = (
             f"the process of the worker died {MAX_DEATHS + 1} times; this is a lack of memory or a crash of a library"
         )
-        rows = [Row(run, {}, error=error) for run in chunk.runs]
+        rows = [Row(run, {}, failure=error) for run in chunk.runs]
         table = make_table(rows, self._campaign.points[chunk.point], has_recording=bool(self._campaign.recordings))
         return chunk.name, table

@@ -102,7 +102,7 @@ def compute_chunk(campaign: Campaign, chunk: Chunk, folder: Path) -> pa.Table:
         runs = campaign.simulate(point, chunk.runs)
     except Exception as error:  # noqa: BLE001  # the world and the motions can have code of the user
         if len(chunk.runs) == 1:
-            rows = [Row(chunk.runs[0], {}, error=describe_error(error))]
+            rows = [Row(chunk.runs[0], {}, failure=describe_error(error))]
         else:  # find the runs that fail
             rows = [_compute_alone(campaign, chunk, number, folder) for number in chunk.runs]
     else:
@@ -115,7 +115,7 @@ def _compute_alone(campaign: Campaign, chunk: Chunk, number: int, folder: Path) 
     try:
         run = campaign.simulate(campaign.points[chunk.point], (number,)).select_run(number)
     except Exception as error:  # noqa: BLE001
-        return Row(number, {}, error=describe_error(error))
+        return Row(number, {}, failure=describe_error(error))
     return _reduce_run(campaign, run, chunk, number, folder)
 
 
@@ -128,5 +128,5 @@ def _reduce_run(campaign: Campaign, run: Run, chunk: Chunk, number: int, folder:
             run.save(folder / recording)
         values = {} if campaign.reduce is None else check_values(campaign.reduce(run))
     except Exception as error:  # noqa: BLE001
-        return Row(number, {}, error=describe_error(error))
+        return Row(number, {}, failure=describe_error(error))
     return Row(number, values, recording)

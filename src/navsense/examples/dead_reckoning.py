@@ -22,10 +22,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation  # noqa: TID253  # nothing imports this module
 
 from navsense.analysis.monte_carlo import compute_nees
 from navsense.core.errors import SimulationError
@@ -35,6 +34,9 @@ from navsense.runner.run import Run
 from navsense.sensors.dvl import Dvl
 from navsense.sensors.imu import Imu
 from navsense.sensors.range import Cone
+
+if TYPE_CHECKING:
+    from scipy.spatial.transform import Rotation
 
 START_POSITION = 0.5
 """Standard deviation (m) of the initial position, in each axis."""
@@ -102,6 +104,8 @@ def _find_sensor(run: Run, kind: type[Any], noun: str) -> Any:
 
 def estimate_track(run: Run) -> Track:
     """Return the track of the DVL. Raises `SimulationError` unless the world has one IMU and one DVL."""
+    from scipy.spatial.transform import Rotation
+
     imu, dvl = _find_sensor(run, Imu, "IMU"), _find_sensor(run, Dvl, "DVL")
     time, velocity_b = _read_velocities(run, dvl)
     truth = run.truth[dvl.link]
@@ -124,6 +128,8 @@ def estimate_track(run: Run) -> Track:
 
 def _rotation_of(sensor: Any) -> Rotation:
     """Return the rotation of a sensor in its link."""
+    from scipy.spatial.transform import Rotation
+
     w, x, y, z = sensor.pose.rotation
     return Rotation.from_quat((x, y, z, w))
 
@@ -159,12 +165,16 @@ def _find_pattern_deviation(dvl: Dvl) -> float:
 
 def _interpolate_rotation(truth: Any, time: float) -> Rotation:
     """Return the true rotation of a link at the row nearest to a time (s)."""
+    from scipy.spatial.transform import Rotation
+
     w, x, y, z = truth.orientation[int(np.argmin(np.abs(truth.time - time)))]
     return Rotation.from_quat((x, y, z, w))
 
 
 def _integrate_gyroscope(run: Run, imu: Any, dvl: Any, time: Times) -> tuple[Rotation, FloatArray]:
     """Return the turns between pings, and the mean angular velocity (rad/s) of each, in the frame of the DVL."""
+    from scipy.spatial.transform import Rotation
+
     model = run.session.world.model(imu.model)
     poses = [model.link(sensor.link).pose @ sensor.pose for sensor in (imu, dvl)]
     between = poses[1].inverse() @ poses[0]
@@ -181,6 +191,8 @@ def _integrate_gyroscope(run: Run, imu: Any, dvl: Any, time: Times) -> tuple[Rot
 
 def _multiply_cumulatively(steps: Rotation) -> Rotation:
     """Return the products of the first one, two, ... rotations."""
+    from scipy.spatial.transform import Rotation
+
     product, shift = steps, 1
     while shift < len(steps):
         product = Rotation.concatenate([product[:shift], product[:-shift] * product[shift:]])
