@@ -114,11 +114,11 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
         "Campaigns",
         {
             "navsense.campaigns": "",
-            "navsense.parameters": "list_parameters format_value",
             "navsense.campaigns.result": "FailedRun",
             "navsense.campaigns.experiment_file": "Experiment ReportColumns",
         },
     ),
+    "navsense.parameters": ("Parameters", {"navsense.parameters": "list_parameters format_value"}),
     "navsense.report": ("Report", {"navsense.report": ""}),
     "navsense.picture": ("Pictures", {"navsense.picture": ""}),
     "navsense.demo": ("Demo", {"navsense.demo": ""}),
