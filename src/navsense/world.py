@@ -210,10 +210,16 @@ class Model:
         return find_by_name(self.links, name, "link")
 
 
-def make_log_context(environment: Environment, start: Pose, drive: Drive | None = None) -> LogContext:
-    """Return what the motion log of a model needs of its world; `start` is the pose of its canonical link."""
+def make_log_context(
+    environment: Environment, name: str, pose: Pose, root: Pose, drive: Drive | None = None
+) -> LogContext:
+    """Return what the motion log of a model needs of its world.
+
+    name, pose, drive: those of the model.
+    root: pose of its canonical link in the model.
+    """
     surface = environment.water.surface if environment.water else 0.0
-    return LogContext(environment.origin, surface, start, drive.topic if drive else "")
+    return LogContext(environment.origin, surface, pose @ root, drive.topic if drive else "", name, root)
 
 
 class Units(Mapping[str, str]):

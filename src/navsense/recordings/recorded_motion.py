@@ -5,7 +5,8 @@
 A CSV or TUM file is a motion log (`motion.logs`). Other recordings give the truth of the only link that moves, or of
 the named link. Recordings of messages also give a topic, by name or if they have no truth. `TOPIC_READERS` lists the
 message types that a motion can be, and what reads them. Poses are those of the topic: the world has its axes, which are
-east, north and up in ROS, and the canonical link of the model has those of its child frame.
+east, north and up in ROS, and the canonical link of the model has those of its child frame. Messages of Gazebo with
+poses are read as those of ROS.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from navsense import recordings
 from navsense.core.errors import MotionError, RecordingError, Where
 from navsense.core.inputs import path_exists
 from navsense.core.names import resolve_name
+from navsense.core.pose import Pose
+from navsense.core.rotation import multiply_arrays, rotate_python
 from navsense.core.text import format_count, parse_decimal
 from navsense.core.typing import BoolArray, FloatArray, IntArray
 from navsense.messages.base import NANOSECONDS_PER_SECOND
@@ -33,10 +36,12 @@ from navsense.motion.logs import check_no_bandwidth, load_log
 from navsense.motion.replay import Replay, from_arrays
 from navsense.motion.velocity_commands import VelocityCommands, velocity_commands
 from navsense.recordings import message_recordings, static_transforms
+from navsense.recordings.base import require_format
 from navsense.recordings.channels import Channel, MessageReader
 from navsense.recordings.columns import is_readable
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import find_format_of_recording, get_storage_path, list_suffixes
+from navsense.recordings.gazebo_poses import GAZEBO_POSE_TYPES, has_gazebo_poses, read_entity_poses
 from navsense.recordings.quantities import POSE_TYPES, QUANTITIES, decode_topic, list_members, read_values
 from navsense.recordings.topic_names import TRUTH_PREFIX, format_topic_name
 
@@ -48,7 +53,7 @@ class MotionQuery:
     topic: the name of a topic or of a link; without a query, either.
     link: the name of a link with true poses, or of its model.
     type: the message type of the topic.
-    frame: the frame that moves, in transforms and odometry.
+    frame: the frame that moves, in transforms and odometry; the entity in poses of Gazebo.
     """
 
     topic: str = ""
@@ -169,7 +174,12 @@ LISTED_TOPICS = 8
 
 def _make_topic_error(reader: MessageReader, file: Path, query: MotionQuery) -> MotionError:
     """Return the error for a recording without a topic that the query selects."""
-    where, types = Where(str(file)), ", ".join(sorted(TOPIC_READERS))
+    where = Where(str(file))
+    content = require_format(file).unread_content
+    if content and reader.is_navsense:
+        what, allowed = f"holds {content}, which navsense writes", "needs the true poses of a link that moves"
+        return MotionError(what, allowed=allowed, where=where, remedy="record to .mcap too, and name that file")
+    types = ", ".join(sorted(kind for kind in TOPIC_READERS if not kind.startswith("ignition.")))
     wanted = query.topic or query.link
     named = next((channel for channel in reader.channels if wanted.strip("/") == channel.topic.strip("/")), None)
     if named is not None and named.type in TOPIC_READERS:
@@ -242,7 +252,7 @@ def _read_messages(file: Path, query: MotionQuery, context: LogContext, bandwidt
     """Return the motion of a topic, and the name of the topic."""
     with message_recordings.open_messages(file) as reader:
         channel = _select_channel(reader, file, query, context.command_topic)
-        if not is_readable(channel):
+        if channel.is_ros and not is_readable(channel):
             what = f"topic {channel.topic}: {channel.type} is defined otherwise than by ROS"
             raise MotionError(what, where=Where(str(file)))
         return TOPIC_READERS[channel.type](reader, channel, query, context, bandwidth), channel.topic
@@ -339,6 +349,42 @@ def _read_transforms(
     return _make_replay(time, poses, f"{channel.topic}, frame {selected[0][0]}", bandwidth)
 
 
+def _read_gazebo_poses(
+    reader: MessageReader, channel: Channel, query: MotionQuery, context: LogContext, bandwidth: float | None
+) -> Replay:
+    """Return the motion of an entity in Gazebo's poses: of `frame`, of the model, or of the only entity.
+
+    Gazebo's pose of a model is that of its frame, so the canonical link gets its pose in the model.
+
+    Raises `MotionError` if no entity has the name, or if several do.
+    """
+    name = query.frame or context.model
+    entities = read_entity_poses(reader, channel, name)
+    if not query.frame and len(entities) == 1:
+        (name,) = entities
+        entities = read_entity_poses(reader, channel, "")
+    names = [full_name for full_name, entity in entities.items() if entity.pose]
+    if name not in names and len(names) != 1:
+        shown = names or list(entities)
+        more = f" and {len(shown) - LISTED_TOPICS} more" if len(shown) > LISTED_TOPICS else ""
+        what, allowed = f"entity of {channel.topic}", f"must be one of {', '.join(shown[:LISTED_TOPICS])}{more}"
+        remedy = "write ?topic=TOPIC&frame=ENTITY"
+        raise MotionError(what, name or None, allowed=allowed, where=reader.where, remedy=remedy)
+    name = name if name in names else names[0]
+    entity = entities[name]
+    stamps, log_times, poses = entity.to_arrays()
+    if name == context.model and context.root != Pose():
+        root = np.array(context.root.position)
+        x, y, z = rotate_python(*poses[:, 3:].T, *root)
+        poses[:, :3] += np.column_stack((x, y, z))
+        poses[:, 3:] = multiply_arrays(poses[:, 3:], np.array(context.root.rotation))
+    replay = _make_replay(select_times(stamps, log_times), poses, f"{channel.topic}, {name or 'pose'}", bandwidth)
+    if not entity.repeated:
+        return replay
+    note = f"{channel.topic}: of poses of one name in a message, the first one counts: {entity.repeated} not read"
+    return replace(replay, notes=(*replay.notes, note))
+
+
 TRANSFORM_LISTS = ("tf2_msgs/msg/TFMessage", "tf/msg/tfMessage")
 """Message types with a list of transforms."""
 
@@ -348,6 +394,7 @@ TOPIC_READERS: Mapping[str, TopicReader] = {
     **dict.fromkeys(POSE_TYPES, _read_poses),
     **dict.fromkeys((TRANSFORM, *TRANSFORM_LISTS), _read_transforms),
     **dict.fromkeys(COMMAND_TYPES, _read_commands),
+    **dict.fromkeys(GAZEBO_POSE_TYPES, _read_gazebo_poses),
 }
 """Message type of a topic that can be a motion -> what reads it."""
 
@@ -360,15 +407,16 @@ def _select_channel(reader: MessageReader, file: Path, query: MotionQuery, comma
     found = [
         channel
         for channel in reader.channels
-        if channel.is_ros and channel.type in TOPIC_READERS and query.type in ("", channel.type)
-        if not channel.topic.endswith("tf_static")
+        if has_gazebo_poses(channel) or (channel.is_ros and channel.type in TOPIC_READERS)
+        if query.type in ("", channel.type) and not channel.topic.endswith(("tf_static", "/pose_static"))
     ]
     name = query.topic or query.link
     is_named = any(name.strip("/") == channel.topic.strip("/") for channel in reader.channels)
     if not found or (is_named and not any(name.strip("/") == channel.topic.strip("/") for channel in found)):
         raise _make_topic_error(reader, file, query)
+    types = (*POSE_TYPES, *GAZEBO_POSE_TYPES)
     # Topics of poses come first.
-    channels = {channel.topic: channel for channel in sorted(found, key=lambda one: one.type not in POSE_TYPES)}
+    channels = {channel.topic: channel for channel in sorted(found, key=lambda channel: channel.type not in types)}
     if name:
         stored = message_recordings.read_stored_topics(reader).list_truth_topics()
         links = {link: topic for link, topic in stored.items() if topic in channels}
@@ -379,7 +427,7 @@ def _select_channel(reader: MessageReader, file: Path, query: MotionQuery, comma
         return channels[_select_name(list(channels), topic, file)]
     names = [topic for topic, channel in channels.items() if not channel.latched]
     # One topic of poses is enough: other types count without one only.
-    poses = [topic for topic in names if channels[topic].type in POSE_TYPES]
+    poses = [topic for topic in names if channels[topic].type in types]
     if reader.is_navsense:
         moving = [topic for topic in names if topic.startswith(TRUTH_PREFIX)]
         # The truth of a link that a joint moves is not that of its model.

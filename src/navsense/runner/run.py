@@ -18,6 +18,7 @@ from navsense import recordings
 from navsense.core import inputs
 from navsense.core.errors import RecordingError, SimulationError, Where
 from navsense.core.names import NameDict, resolve_name
+from navsense.core.pose import Pose
 from navsense.core.random_streams import check_run
 from navsense.core.readings import Current, Reading, TimeSlice, Truth, list_panels, summarize_readings
 from navsense.core.summaries import Summary, format_summary, format_summary_html, format_value
@@ -164,8 +165,8 @@ def load_motions(
             raise SimulationError(f"motion of model {name}", repr(source), allowed=allowed, remedy='write "log.csv"')
         if isinstance(source, str | os.PathLike):
             model = world.model(name)
-            start = model.pose @ model.link(model.canonical_link).pose if model.links else model.pose
-            context = make_log_context(world.environment, start, model.drive)
+            root = model.link(model.canonical_link).pose if model.links else Pose()
+            context = make_log_context(world.environment, name, model.pose, root, model.drive)
             motions[name] = load_motion(source, context, bandwidth=bandwidths.get(name))
         elif name in bandwidths:
             remedy = "smooth it where it is made, for example by ns.motion.load(..., bandwidth=...)"

@@ -62,7 +62,8 @@ def parse_model(
     links = tuple(Link(link.name, poses.find_pose(link)) for inner in scopes for link in inner.list_frames("link"))
     pose = world_poses.find_pose(scope.frame)
     drive = None if static else parse_drive(context, scope, poses)
-    log_context = make_log_context(environment, pose @ poses.find_pose(scope.canonical), drive)
+    root = poses.find_pose(scope.canonical)
+    log_context = make_log_context(environment, scope.frame.name, pose, root, drive)
     model = Model(
         name=scope.frame.name,
         links=links,
