@@ -120,6 +120,7 @@ SECTIONS: list[tuple[str, str, Place]] = [
     ("Models", "link", schema.LINK),
     ("Models", "joint", schema.JOINT),
     ("Models", "axis, axis2", schema.JOINT_AXIS),
+    ("Models", "limit", schema.JOINT_LIMIT),
     ("Models", "xyz", schema.XYZ),
     ("Models", "frame", schema.FRAME),
     ("Models", "pose", schema.POSE),

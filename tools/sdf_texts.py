@@ -235,7 +235,14 @@ TEXTS: dict[str, str] = {
         axis | element | | axis of a joint that a log moves
         axis2 | element | | checked, without effect
     """,
-    "axis, axis2": "xyz | three numbers | 0 0 1 | unit vector",
+    "axis, axis2": """
+        xyz | three numbers | 0 0 1 | unit vector
+        limit | element | | see [limit](#limit)
+    """,
+    "limit": """
+        lower | number or inf | none | rad or m; a log below it gives a warning
+        upper | number or inf | none | rad or m; a log above it gives a warning
+    """,
     "xyz": "@expressed_in | text | | frame of the vector",
     "frame": f"""
         {NAME}

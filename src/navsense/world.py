@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -89,6 +90,7 @@ class Joint:
     axis: unit vector in the frame of the joint.
     track: position over time; None for a joint that keeps its position 0. A joint of type "revolute", "continuous" or
         "prismatic" can have one.
+    lower, upper: limits of its position (rad or m). A track beyond them gives a warning.
 
     >>> ns.world.Joint("robot::elbow", "robot::base", "robot::arm", "revolute").axis
     (0.0, 0.0, 1.0)
@@ -101,6 +103,8 @@ class Joint:
     pose: Pose = Pose()
     axis: Vector = (0.0, 0.0, 1.0)
     track: JointTrack | None = field(default=None, compare=False)
+    lower: float = -math.inf
+    upper: float = math.inf
 
     __repr__ = format_spec
 
@@ -411,6 +415,33 @@ def _find_initial_pose(model: Model) -> Pose:
     return model.pose
 
 
+LIMIT_EXCESS = 1e-6
+"""Distance (rad or m) from a limit of a joint up to which a position is that limit, rounded in a log."""
+
+DEGREES_EXCESS = 1.0
+"""Distance (rad) from a limit of a joint from which its positions are probably degrees."""
+
+
+def _list_joint_notes(model: Model) -> Iterator[Note]:
+    """Yield a warning for each joint whose positions exceed its limits."""
+    for joint in model.joints:
+        if joint.track is None or joint.track.is_recorded:
+            continue
+        lowest, highest = float(joint.track.position.min()), float(joint.track.position.max())
+        is_high = highest - joint.upper >= joint.lower - lowest
+        position, limit = (highest, joint.upper) if is_high else (lowest, joint.lower)
+        excess = abs(position - limit)
+        if max(highest - joint.upper, joint.lower - lowest) <= LIMIT_EXCESS:
+            continue
+        is_angle = JOINT_KINDS[joint.type] == "revolute"
+        unit, side = "rad" if is_angle else "m", "above its upper" if is_high else "below its lower"
+        reason = f"its log has the position {position:.6g} {unit}, {excess:.3g} {unit} {side} limit {limit:g} {unit}"
+        short_name = joint.name.rpartition("::")[2]
+        if is_angle and excess > DEGREES_EXCESS and not joint.track.unit:
+            reason += f"; if the log has degrees, name the column {short_name}_deg, or convert them to radians"
+        yield Note("warning", f"joint {joint.name}", reason, model.where, model=model.name)
+
+
 def _is_left_alone(model: Model) -> bool:
     """Return True for a model that has actuators, and neither a motion nor a joint that moves."""
     return not model.static and model.motion is None and bool(model.actuators) and not model.joint_paths
@@ -544,6 +575,7 @@ class World:
         for model in self.models:
             imus = [one.spec for one in self.sensors if isinstance(one.spec, Imu) and one.model == model.name]
             notes += _list_motion_notes(model, imus)
+            notes += _list_joint_notes(model)
         notes += [note for sensor in self.sensors for note in self._list_warnings(sensor)]
         object.__setattr__(self, "notes", tuple(notes))
 

@@ -22,6 +22,7 @@ from navsense.core.pose import Pose, from_rpy
 from navsense.motion import JointTrack, joint_positions
 from navsense.recordings.joint_log import load_joint_log
 from navsense.recordings.static_transforms import list_static_transforms
+from navsense.simulation.motions import replace_joint_tracks
 from navsense.world import Joint, Link, Model, World
 
 Array = NDArray[np.float64]
@@ -456,3 +457,77 @@ def test_one_of_several_topics_of_joint_states_must_be_named(write_joint_states:
         assert load_joint_log(name)["elbow"].end > 3.9
     with pytest.raises(MotionError, match=r"query of .*: frame=elbow; must be topic=TOPIC for joints"):
         load_joint_log(f"{path}?frame=elbow")
+
+
+SDF_LIMITS = "<xyz>0 0 1</xyz><limit><lower>-1</lower><upper>{upper}</upper><effort>5</effort></limit>"
+
+DEGREES = "; if the log has degrees, name the column elbow_deg, or convert them to radians"
+
+
+@pytest.mark.parametrize(
+    ("kind", "upper", "highest", "expected"),
+    [
+        ("revolute", "1", 1.0 + 1e-9, ""),
+        ("revolute", "1", 1.01, "its log has the position 1.01 rad, 0.01 rad above its upper limit 1 rad"),
+        ("revolute", "1", 57.0, f"its log has the position 57 rad, 56 rad above its upper limit 1 rad{DEGREES}"),
+        ("prismatic", "0.5", 57.0, "its log has the position 57 m, 56.5 m above its upper limit 0.5 m"),
+        ("revolute", "1e16", 57.0, ""),
+        ("revolute", "inf", 57.0, ""),
+        ("continuous", "1", 57.0, ""),
+    ],
+)
+def test_positions_beyond_a_limit_of_sdf_are_one_warning(
+    tmp_path: Path, kind: str, upper: str, highest: float, expected: str
+) -> None:
+    joint = make_joint("elbow", "base", "tool", SDF_LIMITS.format(upper=upper), kind)
+    world = load_world(tmp_path, '<link name="base"/><link name="tool"><imu/></link>' + joint)
+    log = tmp_path / "log.csv"
+    log.write_text(f"time,elbow\n0,0\n1,{highest!r}\n2,0\n")
+    robot = replace_joint_tracks(world, load_joint_log(log))
+    reasons = [note.reason for note in robot.notes if note.what == "joint arm::elbow"]
+    assert reasons == [expected] * bool(expected)
+    assert not [note for note in world.notes if note.what == "joint arm::elbow"]
+
+
+def test_a_column_in_degrees_is_within_the_limits(tmp_path: Path) -> None:
+    joint = make_joint("elbow", "base", "tool", SDF_LIMITS.format(upper="1"))
+    world = load_world(tmp_path, '<link name="base"/><link name="tool"><imu/></link>' + joint)
+    log = tmp_path / "log.csv"
+    log.write_text("time,elbow_deg\n0,0\n1,57\n2,-57\n")
+    assert not [
+        note for note in replace_joint_tracks(world, load_joint_log(log)).notes if note.what == "joint arm::elbow"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        ('lower="-1" upper="1" effort="3" velocity="2"', (-1.0, 1.0)),
+        ('upper="1" effort="3" velocity="2"', (0.0, 1.0)),
+        ('effort="3" velocity="2"', (-math.inf, math.inf)),
+    ],
+)
+def test_limits_of_urdf_are_read_and_recorded(tmp_path: Path, limit: str, expected: tuple[float, float]) -> None:
+    path = tmp_path / "arm.urdf"
+    path.write_text(
+        '<robot name="arm"><link name="base"/><link name="tool"/>'
+        '<joint name="elbow" type="revolute"><parent link="base"/>'
+        f'<child link="tool"/><axis xyz="0 0 1"/><limit {limit}/></joint>'
+        '<gazebo reference="tool"><sensor name="imu" type="imu"><update_rate>10</update_rate></sensor></gazebo></robot>'
+    )
+    world = ns.load(path)
+    (joint,) = world.models[0].joints
+    assert (joint.lower, joint.upper) == expected
+    ns.record(world, tmp_path / "arm.mcap", 0.2)
+    assert ns.open(tmp_path / "arm.mcap").world.models[0].joints == (joint,)
+    track = joint_positions(np.array([0.0, 1.0]), {"elbow": np.array([0.0, -3.0])})
+    notes = replace_joint_tracks(world, track).notes
+    warnings = [note.reason for note in notes if note.what == f"joint {joint.name}"]
+    assert len(warnings) == (expected[0] > -math.inf)
+    assert all("below its lower limit" in warning for warning in warnings)
+
+
+def test_an_invalid_limit_is_an_error_with_its_line(tmp_path: Path) -> None:
+    joint = make_joint("elbow", "base", "tool", SDF_LIMITS.format(upper="one"))
+    with pytest.raises(ns.NavsenseError, match=r"arm\.sdf:1: .*one; must be a number or inf"):
+        load_world(tmp_path, '<link name="base"/><link name="tool"/>' + joint)

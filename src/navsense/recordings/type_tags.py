@@ -110,7 +110,9 @@ TYPES: dict[str, StoredType] = {
     "echo_strength": StoredType(sensors.EchoStrength, keys={"lock_width": "slope"}),
     "fan": StoredType(sensors.Fan),
     "faults": StoredType(Faults),
-    "joint": StoredType(Joint, keys={"type": "joint_type"}, omitted=("track",)),
+    "joint": StoredType(
+        Joint, keys={"type": "joint_type"}, absent={"lower": -math.inf, "upper": math.inf}, omitted=("track",)
+    ),
     "latency": StoredType(Latency),
     "long_term_accuracy": StoredType(
         sensors.LongTermFilter, keys={"assumed_offset": "stddev", "assumed_scale": "scale"}

@@ -302,6 +302,9 @@ def _check_type(context: Context, element: Element, named: str) -> None:
 
 def _check_axis(context: Context, scope: Scope, axis: Element) -> None:
     context.check(axis, schema.JOINT_AXIS)
+    limit = axis.find("limit")
+    if limit is not None:
+        context.check(limit, schema.JOINT_LIMIT)
     xyz = context.find_child(axis, "xyz", schema.XYZ)
     if xyz is None:
         return

@@ -328,9 +328,15 @@ JOINT = make_schema(
 )
 
 JOINT_AXIS = make_schema(
-    "xyz",
-    unsupported=dict.fromkeys(("dynamics", "initial_position", "limit", "mimic"), _NO_JOINTS),
+    "xyz limit",
+    unsupported=dict.fromkeys(("dynamics", "initial_position", "mimic"), _NO_JOINTS),
     forbidden={"use_parent_model_frame": 'SDF 1.7 replaced it by <xyz expressed_in="__model__">; write that'},
+    strict=False,
+)
+
+JOINT_LIMIT = make_schema(
+    "lower upper",
+    unsupported=dict.fromkeys(split_tags("effort velocity stiffness dissipation"), _NO_JOINTS),
     strict=False,
 )
 

@@ -6,6 +6,7 @@ of the joint.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from navsense.core.pose import conjugate, rotate
@@ -13,7 +14,8 @@ from navsense.core.typing import Vector
 from navsense.sdf.context import Context
 from navsense.sdf.frame_graph import find_fixed_link
 from navsense.sdf.frames import FrameNode, FramePoses, Scope, find_frame
-from navsense.sdf.values import parse_vector
+from navsense.sdf.values import invalid_value, parse_vector
+from navsense.sdf.xml_reader import Element
 from navsense.world import Joint
 
 DEFAULT_AXIS = (0.0, 0.0, 1.0)
@@ -36,7 +38,37 @@ def _parse_joints(context: Context, scopes: tuple[Scope, ...], poses: FramePoses
             with context.collect_errors():
                 pose = poses.find_pose(node)
                 axis = _parse_axis(node, scope, poses)
-                yield Joint(node.name, parent.name, child.name, node.element.get_attribute("type") or "", pose, axis)
+                kind = node.element.get_attribute("type") or ""
+                lower, upper = (-math.inf, math.inf) if kind == "continuous" else _parse_limits(node)
+                yield Joint(node.name, parent.name, child.name, kind, pose, axis, lower=lower, upper=upper)
+
+
+NO_LIMIT = 1e16
+"""A limit of SDF that is none, and its default; rad or m."""
+
+
+def _parse_limits(node: FrameNode) -> tuple[float, float]:
+    """Return the limits of the first axis (rad or m). Raises `SdfError` for a text that is no number."""
+    axis = node.element.find("axis")
+    limit = None if axis is None else axis.find("limit")
+    lower, upper = (_parse_limit(None if limit is None else limit.find(tag)) for tag in ("lower", "upper"))
+    return (
+        lower if lower is not None and lower > -NO_LIMIT else -math.inf,
+        upper if upper is not None and upper < NO_LIMIT else math.inf,
+    )
+
+
+def _parse_limit(element: Element | None) -> float | None:
+    """Return a limit, which may be infinite; None without one."""
+    if element is None or not element.text:
+        return None
+    try:
+        value = float(element.text)
+    except ValueError:
+        value = math.nan
+    if math.isnan(value):
+        raise invalid_value(element, element.text, "must be a number or inf", parent="limit")
+    return value
 
 
 def _find_link(node: FrameNode, models: dict[FrameNode, Scope]) -> FrameNode | None:

@@ -285,7 +285,8 @@ class _RobotConverter:
         ]
         if axis is not None:
             axis_element = element.find("axis") or element
-            children.append(axis_element.make_element("axis", children=[axis_element.make_element("xyz", axis)]))
+            parts = [axis_element.make_element("xyz", axis), *self._convert_limits(element, joint_type)]
+            children.append(axis_element.make_element("axis", children=parts))
         return element.make_element("joint", "", children, {"name": name, "type": joint_type})
 
     def _convert_axis(self, joint: Element, joint_type: str) -> str | None:
@@ -302,6 +303,18 @@ class _RobotConverter:
             self.context.add_problem(error)
             return None
         return _format_numbers(xyz)
+
+    def _convert_limits(self, joint: Element, joint_type: str) -> list[Element]:
+        """Return `<limit>` of SDF. URDF's default of one limit is 0 if the other one is given."""
+        limit = joint.find("limit")
+        if limit is None:
+            return []
+        self.context.check(limit, schema.LIMIT)
+        names = ("lower", "upper")
+        if joint_type == "continuous" or not any(name in limit.attributes for name in names):
+            return []
+        children = [limit.make_element(name, limit.attributes.get(name, "0")) for name in names]
+        return [limit.make_element("limit", children=children)]
 
     def _find_cycles(self) -> Iterator[list[_UrdfJoint]]:
         """Yield the joints of each cycle, each followed by the joint to its child."""
