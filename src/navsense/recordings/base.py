@@ -191,7 +191,7 @@ def require_format(path: Path) -> Format:
         return recording_format
     if path.is_dir():
         raise make_folder_error(path)
-    if not path.exists() and find_hidden_recording_remedy(path):
+    if not path.exists() and (not path.suffix or find_hidden_recording_remedy(path)):
         raise make_os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
     is_world = path.suffix.lower() in (".sdf", ".world", ".urdf", ".xacro")
     raise RecordingError(
