@@ -71,12 +71,13 @@ def format_motion(model: Model, *, is_given: bool) -> str:
     """Return the motion of a model. `is_given` is true if the caller replaces it."""
     if model.static:
         return "static"
-    if model.motion is not None and is_given:
-        return f"follows --motion{format_motion_details(model.motion)}"
-    if model.motion is None or isinstance(model.motion, Stationary):
+    motion = model.root_motion
+    if motion is not None and is_given:
+        return f"follows --motion{format_motion_details(motion)}"
+    if motion is None or isinstance(motion, Stationary):
         return "stationary (no navsense:motion; use --motion)"
-    end = "without end" if math.isinf(model.motion.end) else f"until {model.motion.end:g} s"
-    return f"follows navsense:motion {end}{format_motion_details(model.motion)}"
+    end = "without end" if math.isinf(motion.end) else f"until {motion.end:g} s"
+    return f"follows navsense:motion {end}{format_motion_details(motion)}"
 
 
 def format_motion_details(motion: Motion) -> str:

@@ -146,7 +146,8 @@ class Model:
     plug-ins, thrusters, actuated joints. `drive` is how the model follows velocity commands. `joints` are
     those between its links. `where` is its declaration.
 
-    Velocity commands as the motion start at `pose` and move the frame of the drive, or the canonical link without one.
+    Velocity commands as the motion start at `pose` and move the frame of the drive, or the canonical link without one:
+    `root_motion` is then the motion of the canonical link.
 
     >>> world.model("quadrotor").canonical_link
     'quadrotor::base_link'
@@ -164,13 +165,16 @@ class Model:
     joints: tuple[Joint, ...] = ()
 
     def __post_init__(self) -> None:
-        """Reject fields of a wrong type, and give velocity commands their start and drive."""
+        """Reject fields of a wrong type, and velocity commands that the drive cannot follow."""
         validate_types(self, f"of model {self.name}", skip=("motion",))
-        if isinstance(self.motion, VelocityCommands) and self.links and not self.motion.is_placed:
-            object.__setattr__(self, "motion", self._place_commands(self.motion))
+        _ = self.root_motion
 
-    def _place_commands(self, commands: VelocityCommands) -> Motion:
-        """Return the motion of the canonical link that follows velocity commands."""
+    @cached_property
+    def root_motion(self) -> Motion | None:
+        """The motion of the canonical link in the world; None without a motion."""
+        commands = self.motion
+        if not isinstance(commands, VelocityCommands) or not self.links or commands.is_placed:
+            return commands
         root = self.link(self.canonical_link).pose
         pose = self.pose if commands.start is None else commands.start @ root.inverse()
         frame = root if self.drive is None else self.drive.pose
@@ -205,7 +209,7 @@ class Model:
 
     def summarize(self) -> Summary:
         """Return title and table for `repr` and notebooks."""
-        kind = "static" if self.static else "no motion" if self.motion is None else type(get_base(self.motion)).__name__
+        kind = "static" if self.static else "no motion" if self.motion is None else type(self.motion).__name__
         title = f"{self.name}: {format_count(len(self.links), 'link')}, {kind}"
         return Summary("Model", title, ("link", "pose in the model"), [(one.name, one.pose) for one in self.links])
 
@@ -406,9 +410,9 @@ def _check_unique(kind: str, names: list[str]) -> None:
 
 def _find_initial_pose(model: Model) -> Pose:
     """Return a pose with the rotation of the model frame at t = 0; without a motion, the pose of the model."""
-    if model.motion is not None:
+    if model.root_motion is not None:
         try:
-            w, x, y, z = model.motion.at(np.zeros(1)).rotation_wb[0].tolist()
+            w, x, y, z = model.root_motion.at(np.zeros(1)).rotation_wb[0].tolist()
             return Pose(rotation=(w, x, y, z)) @ model.link(model.canonical_link).pose.inverse()
         except Exception:  # noqa: BLE001  # the motion of a caller may raise anything; a warning must not reject the world
             return model.pose
@@ -460,7 +464,7 @@ def _make_stationary_warning(model: Model) -> Note:
 
 def _list_motion_notes(model: Model, imus: Sequence[Imu]) -> Iterator[Note]:
     """Yield the warnings of the motion of a model with IMUs, and what was not read."""
-    motion = None if model.motion is None else get_base(model.motion)
+    motion = None if model.root_motion is None else get_base(model.root_motion)
     if isinstance(motion, HasNotes):
         name = f"model {model.name}"
         for reason in motion.find_warnings():

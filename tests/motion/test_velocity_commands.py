@@ -394,3 +394,15 @@ def test_a_recording_is_the_same_motion(tmp_path: object) -> None:
     stored = ns.open(path)
     np.testing.assert_array_equal(stored.truth["robot::base"].position, run.truth["robot::base"].position)
     assert stored.world.models[0].drive == run.session.world.models[0].drive
+
+
+def test_a_model_keeps_the_commands_that_it_gets() -> None:
+    """A copy of a model with another drive follows that drive."""
+    commands = velocity_commands([0.0, 1.0], [[1.0, 2.0, 0.0]] * 2, [[0.0, 0.0, 0.0]] * 2)
+    model = Model("m", (Link("m::base"),), "m::base", pose=Pose((5.0, 0.0, 0.0)), motion=commands)
+    assert model.motion is commands
+    planar = replace(model, drive=Drive("diff", "differential"))
+    assert planar.motion is commands
+    for robot, end in ((model, (6.0, 2.0, 0.0)), (planar, (6.0, 0.0, 0.0))):
+        assert robot.root_motion is robot.root_motion is not None
+        np.testing.assert_array_equal(robot.root_motion.at(np.ones(1)).position_w, [end])

@@ -231,7 +231,7 @@ def test_a_csv_log_drives_a_square(tmp_path: Path) -> None:
 def test_a_log_in_the_world_file_drives_a_square(tmp_path: Path) -> None:
     write_square(tmp_path / "square.csv")
     world = load_robot(tmp_path, DRIVE, '<navsense:motion file="square.csv"/>', "3 4 0.5 0 0 0.7")
-    motion = world.models[0].motion
+    motion = world.models[0].root_motion
     assert motion is not None
     assert isinstance(get_base(motion), VelocityCommands)
     assert not any("stationary" in note.reason for note in world.notes)
@@ -324,8 +324,8 @@ def test_limits_of_the_world_file_replace_those_of_the_drive(tmp_path: Path) -> 
     write_square(tmp_path / "square.csv")
     motion = '<navsense:motion file="square.csv" max_acceleration="0.5" max_angular_acceleration="4"/>'
     world = load_robot(tmp_path, DRIVE, motion)
-    assert world.models[0].motion is not None
-    commands = get_base(world.models[0].motion)
+    assert world.models[0].root_motion is not None
+    commands = get_base(world.models[0].root_motion)
     assert isinstance(commands, VelocityCommands)
     assert commands.limits == CommandLimits(max_acceleration=0.5, max_angular_acceleration=4.0)
     assert not any("jumps" in note.reason for note in world.notes)
@@ -350,8 +350,8 @@ def test_an_attribute_replaces_both_directions_of_its_limit_alone(
     )
     plugin = f'<plugin filename="gz-sim-diff-drive-system" name="p">{tags}</plugin>'
     world = load_robot(tmp_path, plugin, f'<navsense:motion file="square.csv" {attributes}/>')
-    assert world.models[0].motion is not None
-    commands = get_base(world.models[0].motion)
+    assert world.models[0].root_motion is not None
+    commands = get_base(world.models[0].root_motion)
     assert isinstance(commands, VelocityCommands)
     given: dict[str, float | None] = {
         "max_acceleration": 3.0,
@@ -371,8 +371,8 @@ def test_gazebo_limits_the_directions_of_a_velocity_apart(tmp_path: Path) -> Non
         "<max_linear_acceleration>0.5</max_linear_acceleration></plugin>"
     )
     world = load_robot(tmp_path, plugin, '<navsense:motion file="commands.csv"/>')
-    assert world.models[0].motion is not None
-    block = world.models[0].motion.at(np.array([0.5, 1.5, 2.0, 2.5, 3.5, 4.5]))
+    assert world.models[0].root_motion is not None
+    block = world.models[0].root_motion.at(np.array([0.5, 1.5, 2.0, 2.5, 3.5, 4.5]))
     np.testing.assert_allclose(block.velocity_w[:, 0], [0.25, 0.5, -0.5, -0.5, -0.25, 0.0], rtol=0.0, atol=1e-14)
 
 

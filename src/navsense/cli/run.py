@@ -62,7 +62,8 @@ def print_motions(world: World, motions: Mapping[str, Motion], tracks: Iterable[
 
     print_warnings(world, err=True)
     for model, motion in motions.items():
-        click.echo(f"{model}: follows --motion{format_motion_details(world.model(model).motion or motion)}", err=True)
+        details = format_motion_details(world.model(model).root_motion or motion)
+        click.echo(f"{model}: follows --motion{details}", err=True)
         for note in motion.notes if isinstance(motion, HasNotes) else ():
             click.echo(f"note: {note}", err=True)
     for joint in tracks:

@@ -104,7 +104,7 @@ def resolve_motions(world: World) -> Motions:
     resolved: dict[str, Motion] = {}
     for model in world.models:
         start = model.pose @ model.link(model.canonical_link).pose if model.links else model.pose
-        resolved[model.name] = Stationary(start) if model.motion is None else model.motion
+        resolved[model.name] = Stationary(start) if model.root_motion is None else model.root_motion
     return resolved
 
 
