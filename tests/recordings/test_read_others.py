@@ -146,7 +146,7 @@ def test_message_pairing_does_not_depend_on_block_size(instants: bool, size: int
         others = {1: columns[1], 2: columns[2]}
         taken = align_columns(columns[0], others, columns[0].count, (), has_validity_times=instants, last=last)
         if taken is not None:
-            shown = [batch.arrays["x"].tolist() for batch in (taken.main, taken.others[1], taken.others[2])]
+            shown = [batch.arrays["x"].tolist() for batch in (taken.main, taken.companions[1], taken.companions[2])]
             found += [list(row) for row in zip(*shown, strict=True)]  # type: ignore[list-item]
     expected = [
         [float(at) if there else float("nan") for there in own]

@@ -137,11 +137,11 @@ class LogKind:
 
     def find_columns(self, header: Sequence[LogColumn]) -> list[LogColumn | None]:
         """Return the column of each quantity in a header, None for a missing one."""
-        found: dict[str, LogColumn] = {}
+        first_columns: dict[str, LogColumn] = {}
         # The name of a quantity has priority over its aliases.
         for column in sorted(header, key=lambda column: column.is_alias):
-            found.setdefault(column.quantity, column)
-        return [found.get(name) or found.get(self.substitutes.get(name, name)) for name in self.columns]
+            first_columns.setdefault(column.quantity, column)
+        return [first_columns.get(name) or first_columns.get(self.substitutes.get(name, name)) for name in self.columns]
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +195,7 @@ class LogFile:
         """
         values = np.empty((self.row_count, len(self.columns)))
         lines = (line for _, line in self.list_rows())
-        wanted = [column.index for column in self.columns]
+        indices = [column.index for column in self.columns]
         exponent, first_time = self._find_time_exponent(), Decimal(0)
         for part in split_rows(self.row_count):
             text: Iterator[str] | list[str] = islice(lines, part.stop - part.start)
@@ -203,13 +203,13 @@ class LogFile:
                 text = list(text)
             try:
                 if self.delimiter is None:  # every column, so that a row of another length is an error
-                    block = np.loadtxt(text, comments=None, ndmin=2)[:, wanted]
+                    block = np.loadtxt(text, comments=None, ndmin=2)[:, indices]
                 else:
                     block = np.loadtxt(
-                        text, delimiter=self.delimiter, comments=None, ndmin=2, usecols=wanted, quotechar='"'
+                        text, delimiter=self.delimiter, comments=None, ndmin=2, usecols=indices, quotechar='"'
                     )
                 if exponent:
-                    times = [Decimal(split_cells(line, self.delimiter)[wanted[0]]) for line in text]
+                    times = [Decimal(split_cells(line, self.delimiter)[indices[0]]) for line in text]
                     first_time = first_time if part.start else times[0]
                     block[:, 0] = [float((time - first_time).scaleb(exponent)) for time in times]
             except (ValueError, IndexError, DecimalException) as error:
@@ -411,7 +411,7 @@ def _select_kind(header: Sequence[LogColumn], kinds: Sequence[LogKind], text: st
 
 def check_column(column: LogColumn, quantity: Quantity, header: Sequence[LogColumn], where: Where) -> None:
     """Raise `MotionError` for several columns of one quantity, and for a unit that the quantity does not have."""
-    same = [one.name for one in header if (one.quantity, one.is_alias) == (column.quantity, column.is_alias)]
+    same = [entry.name for entry in header if (entry.quantity, entry.is_alias) == (column.quantity, column.is_alias)]
     if len(same) > 1:
         allowed = f"must have one column of {column.quantity}"
         remedy = f"name it {column.quantity}, or rename the others"

@@ -326,11 +326,11 @@ def _read_reading(folder: Path, name: str, sensor_metadata: Mapping[str, Any]) -
     names = [*COMMON_COLUMNS, *(_format_column_header(part, sensor_metadata) for part in components)]
     columns = [np.ascontiguousarray(column) for column in read_table(folder / f"{format_file_name(name)}.csv", names).T]
     time, _, clock_error, arrival, valid, emitted = columns[: len(COMMON_COLUMNS)]
-    own = {"clock_error": clock_error, "arrival": arrival, "valid": valid != 0.0, "emitted": emitted != 0.0}
+    common_arrays = {"clock_error": clock_error, "arrival": arrival, "valid": valid != 0.0, "emitted": emitted != 0.0}
     by_component = dict(zip(components, columns[len(COMMON_COLUMNS) :], strict=True))
     groups = join_components(components, by_component.__getitem__)
     groups["fault"] = {kind: rows != 0.0 for kind, rows in groups.get("fault", {}).items()}
-    return make_reading(name, sensor_metadata, time, own, groups)
+    return make_reading(name, sensor_metadata, time, common_arrays, groups)
 
 
 def _read_truth(folder: Path, name: str, epoch: int) -> Truth:
@@ -373,8 +373,8 @@ def _truncate_tables(folder: Path) -> int:
     counts = {file: sum(1 for _ in _read_complete_lines(file)) for file in files}
     companions = set[Path]()
     for file in files:  # two tables of one sensor or link get the length of the shorter one
-        for other in (".rates.csv", ".layers.csv"):
-            companion = file.with_name(file.name.removesuffix(".csv") + other)
+        for suffix in (".rates.csv", ".layers.csv"):
+            companion = file.with_name(file.name.removesuffix(".csv") + suffix)
             if companion in counts:
                 counts[file] = counts[companion] = min(counts[file], counts[companion])
                 companions.add(companion)

@@ -133,7 +133,7 @@ class SensorAssembler:
 
     @property
     def main_key(self) -> SeriesKey:
-        """The topic to which the others are matched: the first topic of the readings that has arrays."""
+        """The topic to which the companions are matched: the first topic of the readings that has arrays."""
         keys = (key for key, buffer in self.buffers.items() if key[0] == "measured" and not buffer.has_no_arrays)
         return next(keys, ("measured", ""))
 
@@ -156,27 +156,27 @@ class SensorAssembler:
         main = self.buffers[main_key]
         if main.has_no_arrays:
             return None
-        others = {
+        companions = {
             key: buffer
             for key, buffer in self.buffers.items()
             if key != main_key and not buffer.has_no_arrays and (buffer.batches or not last)
         }
         aligned = align_columns(
             main,
-            others,
+            companions,
             main.count if last else self._count_rows_with_faults(main),
             self.incomplete,
             has_validity_times=self.time_base.is_navsense,
             last=last,
-            with_own_stamps=[key for key in others if key[0] == "measured"],
+            with_own_stamps=[key for key in companions if key[0] == "measured"],
         )
         if aligned is None:
             return None
         for key in aligned.missing:
             if key not in self.incomplete:
                 self.incomplete.add(key)
-                self.notes.append(_format_gaps(others[key], main))
-        return self._build_reading(aligned.main, aligned.others, aligned.missing)
+                self.notes.append(_format_gaps(companions[key], main))
+        return self._build_reading(aligned.main, aligned.companions, aligned.missing)
 
     def _count_rows_with_faults(self, main: TopicBuffer) -> int:
         """Return the number of rows in the buffer with known fault flags."""
@@ -316,8 +316,8 @@ def _find_times_of_validity(main: ColumnBatch, parts: Mapping[SeriesKey, ColumnB
 
 def _format_gaps(buffer: TopicBuffer, main: TopicBuffer) -> str:
     """Return the note about a topic with lost messages."""
-    topic, other = buffer.channel.topic, main.channel.topic
-    return f"topic {topic}: has no message for some messages of {other}; their values are NaN"
+    topic, main_topic = buffer.channel.topic, main.channel.topic
+    return f"topic {topic}: has no message for some messages of {main_topic}; their values are NaN"
 
 
 @dataclass(eq=False)
@@ -331,10 +331,10 @@ class LinkAssembler:
 
     def pop(self, time_base: TimeBase, *, last: bool) -> Truth | None:
         """Remove and return the complete rows, None without any; with `last` also rows without acceleration."""
-        others = {"accel": self.accel} if self.accel and (self.accel.batches or not last) else {}
-        incomplete = list(others) if self.notes else []  # the note is about missing accelerations
+        companions = {"accel": self.accel} if self.accel and (self.accel.batches or not last) else {}
+        incomplete = list(companions) if self.notes else []  # the note is about missing accelerations
         aligned = align_columns(
-            self.pose, others, self.pose.count, incomplete, has_validity_times=time_base.is_navsense, last=last
+            self.pose, companions, self.pose.count, incomplete, has_validity_times=time_base.is_navsense, last=last
         )
         if aligned is None:
             return None
@@ -342,8 +342,8 @@ class LinkAssembler:
             self.notes.append(_format_gaps(self.accel, self.pose))
         pose, stamp = aligned.main.arrays, aligned.main.stamp
         acceleration = angular_acceleration = np.full((stamp.size, 3), np.nan)
-        if aligned.others:
-            accel = aligned.others["accel"].arrays
+        if aligned.companions:
+            accel = aligned.companions["accel"].arrays
             inverse = world_messages.conjugate_quaternions(pose["orientation"])
             acceleration = world_messages.rotate_inverse(inverse, accel["linear"])
             angular_acceleration = accel["angular"]
@@ -522,17 +522,19 @@ class ReadingAssembler:
         """Remove and return the complete rows of the water's velocity, None without any."""
         if self._current is None:
             return None
-        others = {"layers": self._layers} if self._layers and (self._layers.batches or not last) else {}
+        companions = {"layers": self._layers} if self._layers and (self._layers.batches or not last) else {}
         aligned = align_columns(
-            self._current, others, self._current.count, (), has_validity_times=self.time_base.is_navsense, last=last
+            self._current, companions, self._current.count, (), has_validity_times=self.time_base.is_navsense, last=last
         )
         if aligned is None:
             return None
         velocity, declared = aligned.main.arrays["velocity"], self.world.current_topic
         time = self.time_base.to_seconds(aligned.main.stamp, declared.rate)
         layers = None
-        if "layers" in aligned.others and declared.layers is not None:
-            layers = Layers(declared.layers.topic, declared.layers.depths, aligned.others["layers"].arrays["velocity"])
+        if "layers" in aligned.companions and declared.layers is not None:
+            layers = Layers(
+                declared.layers.topic, declared.layers.depths, aligned.companions["layers"].arrays["velocity"]
+            )
         return Current(declared.topic, declared.position, time, velocity, self.time_base.epoch, layers)
 
 

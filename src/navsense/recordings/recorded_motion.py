@@ -180,13 +180,15 @@ def _make_topic_error(reader: MessageReader, file: Path, query: MotionQuery) -> 
         what, allowed = f"holds {content}, which navsense writes", "needs the true poses of a link that moves"
         return MotionError(what, allowed=allowed, where=where, remedy="record to .mcap too, and name that file")
     types = ", ".join(sorted(kind for kind in TOPIC_READERS if not kind.startswith("ignition.")))
-    wanted = query.topic or query.link
-    named = next((channel for channel in reader.channels if wanted.strip("/") == channel.topic.strip("/")), None)
-    if named is not None and named.type in TOPIC_READERS:
-        allowed, remedy = f"{named.topic} has the type {named.type}", "omit type="
+    name = query.topic or query.link
+    topic_channel = next((channel for channel in reader.channels if name.strip("/") == channel.topic.strip("/")), None)
+    if topic_channel is not None and topic_channel.type in TOPIC_READERS:
+        allowed, remedy = f"{topic_channel.topic} has the type {topic_channel.type}", "omit type="
         return MotionError("type", query.type, allowed=allowed, where=where, remedy=remedy)
-    if named is not None:
-        return MotionError(f"type of {named.topic}", named.type, allowed=f"must be one of {types}", where=where)
+    if topic_channel is not None:
+        return MotionError(
+            f"type of {topic_channel.topic}", topic_channel.type, allowed=f"must be one of {types}", where=where
+        )
     what = f"no topic of the type {query.type}" if query.type else "no poses that a motion could be"
     topics = [f"{channel.topic} ({channel.type})" for channel in reader.channels]
     more = f" and {len(topics) - LISTED_TOPICS} more" if len(topics) > LISTED_TOPICS else ""
@@ -404,7 +406,7 @@ def _select_channel(reader: MessageReader, file: Path, query: MotionQuery, comma
 
     Poses have priority over velocity commands, and of these the topic `command_topic` of the model.
     """
-    found = [
+    usable_channels = [
         channel
         for channel in reader.channels
         if has_gazebo_poses(channel) or (channel.is_ros and channel.type in TOPIC_READERS)
@@ -412,11 +414,15 @@ def _select_channel(reader: MessageReader, file: Path, query: MotionQuery, comma
     ]
     name = query.topic or query.link
     is_named = any(name.strip("/") == channel.topic.strip("/") for channel in reader.channels)
-    if not found or (is_named and not any(name.strip("/") == channel.topic.strip("/") for channel in found)):
+    if not usable_channels or (
+        is_named and not any(name.strip("/") == channel.topic.strip("/") for channel in usable_channels)
+    ):
         raise _make_topic_error(reader, file, query)
     types = (*POSE_TYPES, *GAZEBO_POSE_TYPES)
     # Topics of poses come first.
-    channels = {channel.topic: channel for channel in sorted(found, key=lambda channel: channel.type not in types)}
+    channels = {
+        channel.topic: channel for channel in sorted(usable_channels, key=lambda channel: channel.type not in types)
+    }
     if name:
         stored = message_recordings.read_stored_topics(reader).list_truth_topics()
         links = {link: topic for link, topic in stored.items() if topic in channels}
@@ -435,12 +441,14 @@ def _select_channel(reader: MessageReader, file: Path, query: MotionQuery, comma
         world = message_recordings.parse_stored_world(reader) if truth else None
         roots = {model["canonical_link"] for model in world["models"]} if world else set()
         models = [topic for link, topic in truth.items() if link in roots and topic in moving]
-        others = [topic for topic in names if channels[topic].type not in COMMAND_TYPES]
-        return channels[_select_name(models or moving or poses or others, "", file)]
+        pose_topics = [topic for topic in names if channels[topic].type not in COMMAND_TYPES]
+        return channels[_select_name(models or moving or poses or pose_topics, "", file)]
     commands = [topic for topic in names if channels[topic].type in COMMAND_TYPES]
-    wanted = command_topic.strip("/")
-    exact = [topic for topic in commands if topic.strip("/") == wanted]
+    command_name = command_topic.strip("/")
+    exact = [topic for topic in commands if topic.strip("/") == command_name]
     # The recorded topic may be in a namespace, and that of the plug-in too.
-    endings = [topic for topic in commands if topic.endswith((f"/{wanted}", f"/{wanted.rpartition('/')[2]}"))]
-    selected = (exact or endings or commands) if wanted else []
+    endings = [
+        topic for topic in commands if topic.endswith((f"/{command_name}", f"/{command_name.rpartition('/')[2]}"))
+    ]
+    selected = (exact or endings or commands) if command_name else []
     return channels[_select_name(poses or selected or names, "", file)]

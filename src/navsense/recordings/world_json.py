@@ -268,11 +268,11 @@ class WorldParser:
 
     def _parse_joints(self, model: str, data: Mapping[str, Any]) -> Iterator[Joint]:
         """Yield the joints of a model; one that moves has `RECORDED_TRACK`."""
-        moved = data.get("moved_joints", ())
+        moving_names = data.get("moved_joints", ())
         for item in data.get("joints", ()):
             joint = self.parse_value(f"a joint of {model}", item, Joint)
             if joint is not None:
-                yield replace(joint, track=RECORDED_TRACK if joint.name in moved else None)
+                yield replace(joint, track=RECORDED_TRACK if joint.name in moving_names else None)
 
     def _parse_switches(self, name: str, items: Any) -> tuple[Switch, ...]:
         """Return the scheduled switches of a sensor; older recordings have none."""

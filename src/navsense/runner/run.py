@@ -156,10 +156,10 @@ def load_motions(
     motions: dict[str, Motion] = {}
     models = [model.name for model in world.models]
     bandwidths = _resolve_bandwidths(bandwidth, motion, models)
-    for given, source in motion.items():
-        name = resolve_name(given, models, "motion of model", error=SimulationError)
+    for key, source in motion.items():
+        name = resolve_name(key, models, "motion of model", error=SimulationError)
         if name in motions:
-            raise SimulationError("motion of model", given, allowed=f"is a second motion of {name}")
+            raise SimulationError("motion of model", key, allowed=f"is a second motion of {name}")
         if not isinstance(source, str | os.PathLike | Motion):
             allowed = "must be a motion, or the path of a motion log"
             raise SimulationError(f"motion of model {name}", repr(source), allowed=allowed, remedy='write "log.csv"')
@@ -182,12 +182,14 @@ def _resolve_bandwidths(
     bandwidth: float | Mapping[str, float] | None, motion: Mapping[str, MotionSource], models: Sequence[str]
 ) -> dict[str, float]:
     """Return the bandwidths (Hz) by model name. Raises `SimulationError` for a model whose motion is not given."""
-    given = [resolve_name(name, models, "motion of model", error=SimulationError) for name in motion]
+    model_names = [resolve_name(name, models, "motion of model", error=SimulationError) for name in motion]
     if bandwidth is None:
         return {}
     if not isinstance(bandwidth, Mapping):
-        return dict.fromkeys(given, bandwidth)
-    return {resolve_name(name, given, "bandwidth of model", error=SimulationError): f for name, f in bandwidth.items()}
+        return dict.fromkeys(model_names, bandwidth)
+    return {
+        resolve_name(name, model_names, "bandwidth of model", error=SimulationError): f for name, f in bandwidth.items()
+    }
 
 
 def load_joints(joints: JointSource | None) -> JointTracks:
