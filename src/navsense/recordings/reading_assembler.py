@@ -4,8 +4,8 @@
     time = log_time - latency - epoch                  of a Doppler sensor of navsense with a constant latency
     time = header.stamp - epoch,   clock_error = 0,   arrival = log_time - epoch    in a recording of another program
 
-A bag has no publish time. In a bag of navsense the time of validity of a reading is the log time of its `ideal` or
-`bias` message, if it has one. The epoch is in the metadata; without metadata it is the second of the first message.
+A bag has no publish time. In a bag of navsense, the log time of the `ideal` or `bias` message of a reading is its time
+of validity. The epoch is in the metadata; without metadata it is the second of the first message.
 Samples that were not published are not in the recording.
 """
 

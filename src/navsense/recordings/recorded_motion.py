@@ -4,9 +4,9 @@
 
 A CSV or TUM file is a motion log (`motion.logs`). Other recordings give the truth of the only link that moves, or of
 the named link. Recordings of messages also give a topic, by name or if they have no truth. `TOPIC_READERS` lists the
-message types that a motion can be, and what reads them. Poses are those of the topic: the world has its axes, which are
-east, north and up in ROS, and the canonical link of the model has those of its child frame. Messages of Gazebo with
-poses are read as those of ROS.
+message types that a motion can be, and what reads them. Poses are those of the topic. The world has the axes of the
+topic, which are east, north and up in ROS. The canonical link of the model has the axes of its child frame. Messages of
+Gazebo with poses are read as those of ROS.
 """
 
 from __future__ import annotations
