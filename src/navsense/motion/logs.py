@@ -8,8 +8,8 @@
 | vx vy vz wx wy wz | velocity commands (`motion.velocity_commands`) |
 
 Latitude, longitude and height h define a position on WGS-84. The attitude of a geodetic log is that of aviation and of
-ships. Heading psi is clockwise from true north. Pitch theta is positive up, roll phi positive to starboard. The body has
-the axes forward, starboard, down (FRD) in the local frame north, east, down (NED):
+ships. Heading psi is clockwise from true north. Pitch theta is positive up, roll phi positive to starboard. The axes of
+the body are forward, starboard, down (FRD), in the local frame north, east, down (NED):
 
     rotation_ned_frd = Rz(psi) Ry(theta) Rx(phi)
 
