@@ -49,21 +49,26 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
 
 def iterate_fields(data: bytes) -> Iterator[tuple[int, Value]]:
     """Yield the tag (number and wire type) and the value of each field. Raises `ValueError` for an invalid message."""
-    position = 0
-    while position < len(data):
-        tag, position = read_varint(data, position)
+    # Most tags and sizes have one byte: a call of `read_varint` for each would take twice as long.
+    position, end = 0, len(data)
+    while position < end:
+        tag, position = data[position], position + 1
+        if tag >= 0x80:
+            tag, position = read_varint(data, position - 1)
         wire_type = tag & 7
         if wire_type == VARINT:
             value, position = read_varint(data, position)
             yield tag, value
             continue
-        if wire_type == LENGTH_DELIMITED:
+        if wire_type == LENGTH_DELIMITED and position < end and data[position] < 0x80:
+            size, position = data[position], position + 1
+        elif wire_type == LENGTH_DELIMITED:
             size, position = read_varint(data, position)
         elif wire_type in (FIXED64, FIXED32):
             size = 8 if wire_type == FIXED64 else 4
         else:
             raise ValueError(f"a field has the wire type {wire_type}")
-        if position + size > len(data):
+        if position + size > end:
             raise ValueError("a field is truncated")
         yield tag, data[position : position + size]
         position += size
@@ -130,17 +135,20 @@ def has_gazebo_poses(channel: Channel) -> bool:
 
 @dataclass
 class EntityPoses:
-    """Poses of one entity in order of reading.
+    """Poses of one entity in order of reading; none unless the entity has the required name.
 
     stamp, log_time: ns; the stamp is that of the pose, otherwise that of its message, 0 without one.
     pose: rows of x y z (m) and w x y z.
     repeated: number of further poses with the same name in one message, which are left out.
+    message: number of the message of the last pose.
     """
 
+    has_name: bool
     stamp: list[int] = field(default_factory=list)
     log_time: list[int] = field(default_factory=list)
     pose: list[tuple[float, ...]] = field(default_factory=list)
     repeated: int = 0
+    message: int = -1
 
     def to_arrays(self) -> tuple[IntArray, IntArray, FloatArray]:
         """Return stamps (n,) ns, log times (n,) ns and poses (n, 7)."""
@@ -184,8 +192,8 @@ class PoseDecoder:
     def _tag(self, kind: str, name: str, wire_type: int = LENGTH_DELIMITED) -> int:
         return self._find_field(kind, name).number << 3 | wire_type
 
-    def iterate_poses(self, data: bytes) -> Iterator[tuple[str, int, tuple[float, ...]]]:
-        """Yield the name of the entity, the stamp (ns) and the pose (x y z w x y z). Raises `ValueError`."""
+    def iterate_poses(self, data: bytes) -> Iterator[tuple[str, int | None, bytes]]:
+        """Yield the name of the entity, the stamp of the message (ns) and the pose as bytes. Raises `ValueError`."""
         header, bodies = b"", [data]
         for depth, step in enumerate(self._path):
             nested: list[bytes] = []
@@ -196,24 +204,32 @@ class PoseDecoder:
                     elif tag == self._header and depth == 0 and isinstance(value, bytes):
                         header = value
             bodies = nested
-        message_stamp, frame = self._decode_header(header)
+        stamp, frame = self._decode_header(header)
         for body in bodies:
-            name, child, stamp = "", frame, message_stamp
-            position, orientation = tuple[float, ...]((0.0,) * 3), tuple[float, ...]((0.0,) * 4)
+            name = frame
             for tag, value in iterate_fields(body):
-                if not isinstance(value, bytes):
-                    continue
-                if tag == self._name:
+                if tag == self._name and isinstance(value, bytes):
                     name = value.decode(errors="replace")
-                elif tag == self._position:
-                    position = _decode_doubles(value, self._xyz, 3)
-                elif tag == self._orientation:
-                    orientation = _decode_doubles(value, self._wxyz, 4)
-                elif tag == self._pose_header:
-                    pose_stamp, pose_frame = self._decode_header(value)
-                    stamp = message_stamp if pose_stamp is None else pose_stamp
-                    child = pose_frame or frame
-            yield name or child, stamp or 0, (*position, *orientation)
+                    break
+                if tag == self._pose_header and isinstance(value, bytes) and b"child_frame_id" in value:
+                    name = self._decode_header(value)[1] or name
+            yield name, stamp, body
+
+    def decode_pose(self, body: bytes, message_stamp: int | None) -> tuple[int, tuple[float, ...]]:
+        """Return the stamp (ns), 0 without one, and x y z (m) w x y z of a pose. Raises `ValueError`."""
+        stamp = message_stamp
+        position, orientation = tuple[float, ...]((0.0,) * 3), tuple[float, ...]((0.0,) * 4)
+        for tag, value in iterate_fields(body):
+            if not isinstance(value, bytes):
+                continue
+            if tag == self._position:
+                position = _decode_doubles(value, self._xyz, 3)
+            elif tag == self._orientation:
+                orientation = _decode_doubles(value, self._wxyz, 4)
+            elif tag == self._pose_header:
+                pose_stamp = self._decode_header(value)[0]
+                stamp = message_stamp if pose_stamp is None else pose_stamp
+        return stamp or 0, (*position, *orientation)
 
     def _decode_header(self, data: bytes) -> tuple[int | None, str]:
         """Return the stamp (ns), None without one, and `child_frame_id`."""
@@ -261,7 +277,6 @@ def read_entity_poses(reader: MessageReader, channel: Channel, name: str) -> dic
     entities: dict[str, EntityPoses] = {}
     endings = (f"::{name}", f"/{name}")
     decoder = PoseDecoder(channel)
-    latest: dict[str, int] = {}
     count = 0
     for batches in reader.read_batches((channel.topic,)):
         for batch in batches:
@@ -274,23 +289,26 @@ def read_entity_poses(reader: MessageReader, channel: Channel, name: str) -> dic
                 for index, row in zip(indices.tolist(), rows, strict=True)
             )
             for index, data in messages:
-                count += 1
                 try:
-                    poses = list(decoder.iterate_poses(data))
+                    for full_name, message_stamp, body in decoder.iterate_poses(data):
+                        entity = entities.get(full_name)
+                        if entity is None:
+                            has_name = not name or full_name == name or full_name.endswith(endings)
+                            entity = entities.setdefault(full_name, EntityPoses(has_name))
+                        if not entity.has_name:
+                            continue
+                        if entity.message == count:
+                            entity.repeated += 1
+                            continue
+                        stamp, pose = decoder.decode_pose(body, message_stamp)
+                        entity.message = count
+                        entity.stamp.append(stamp)
+                        entity.log_time.append(int(batch.log_time[index]))
+                        entity.pose.append(pose)
                 except ValueError as error:
-                    what = f"message {count - 1} of {channel.topic} cannot be read as {channel.type}: {error}"
+                    what = f"message {count} of {channel.topic} cannot be read as {channel.type}: {error}"
                     raise RecordingError(what, where=reader.where, remedy="name another topic") from error
-                for full_name, stamp, pose in poses:
-                    entity = entities.setdefault(full_name, EntityPoses())
-                    if name and full_name != name and not full_name.endswith(endings):
-                        continue
-                    if latest.get(full_name) == count:
-                        entity.repeated += 1
-                        continue
-                    latest[full_name] = count
-                    entity.stamp.append(stamp)
-                    entity.log_time.append(int(batch.log_time[index]))
-                    entity.pose.append(pose)
+                count += 1
     if not count:
         raise RecordingError("topic without messages", channel.topic, where=reader.where)
     return entities
