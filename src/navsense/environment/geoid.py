@@ -74,10 +74,12 @@ _TERMS = ((0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2), (3, 0), (2, 1), (1, 2)
 _STENCIL = tuple((i, j) for j in range(-1, 3) for i in range(-1, 3) if 0 <= i <= 1 or 0 <= j <= 1)
 """Columns and rows of the twelve pixels, from the corner of the cell at x = y = 0."""
 
+_CORNERS = ((0, 0), (1, 0), (0, 1), (1, 1))
+
 
 def _weigh(column: int, row: int) -> int:
     """Return the weight of a pixel of the stencil."""
-    return 2 if 0 <= column <= 1 and 0 <= row <= 1 else 1
+    return 2 if (column, row) in _CORNERS else 1
 
 
 @cache
@@ -184,11 +186,11 @@ class GeoidCells:
 
     def _compute_coefficients(self, column: int, row: int) -> list[float]:
         """Return the coefficients of P in a cell."""
-        is_last = row == self._geoid.rows - 2
-        stencil = [(column + i, row + (1 - j if is_last else j)) for i, j in _STENCIL]
-        pixels = self._read_pixels(stencil)
-        if self._geoid.interpolation == "bilinear":
-            a, b, c, d = (pixels[_STENCIL.index(corner)] for corner in ((0, 0), (1, 0), (0, 1), (1, 1)))
+        is_last, is_bilinear = row == self._geoid.rows - 2, self._geoid.interpolation == "bilinear"
+        stencil = _CORNERS if is_bilinear else _STENCIL
+        pixels = self._read_pixels([(column + i, row + (1 - j if is_last else j)) for i, j in stencil])
+        if is_bilinear:
+            a, b, c, d = pixels
             return [float(a), float(b - a), float(c - a), 0.0, float(a - b - c + d), 0.0, 0.0, 0.0, 0.0, 0.0]
         matrix, divisor = compute_cubic_matrix(at_pole=is_last or row == 0)
         return [sum(f * v for f, v in zip(line, pixels, strict=True)) / divisor for line in matrix]

@@ -204,7 +204,7 @@ def _parse_geoid(context: Context, world: Element) -> Geoid | None:
         return None
     with context.collect_errors(), map_spec_errors(element):
         file = require_attribute_text(element, "file")
-        interpolation = element.get_attribute("interpolation") or INTERPOLATIONS[0]
+        interpolation = element.attributes.get("interpolation", INTERPOLATIONS[0]).strip()
         return Geoid.from_file(find_grid(file, Path(element.path).parent), interpolation)
     return None
 
