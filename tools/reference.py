@@ -95,6 +95,7 @@ SECTIONS: list[tuple[str, str, Place]] = [
     ("World", "world", schema.WORLD),
     ("World", "physics", schema.PHYSICS),
     ("World", "spherical_coordinates", schema.SPHERICAL_COORDINATES),
+    ("World", "navsense:geoid", schema.GEOID),
     ("World", "atmosphere", world.ATMOSPHERE),
     ("World", "navsense:gravity", schema.GRAVITY_MODEL),
     ("World", "navsense:magnetic_field", schema.MAGNETIC_MODEL),

@@ -140,8 +140,13 @@ TEXTS: dict[str, str] = {
         world_frame_orientation | `ENU` | `ENU` | other orientations are an error
         latitude_deg | number | 0 | degrees
         longitude_deg | number | 0 | degrees
-        elevation | number | 0 | m
+        elevation | number | 0 | m above the ellipsoid
         heading_deg | number | 0 | degrees counter-clockwise from east to x
+        navsense:geoid | element | elevation is above sea level | mean sea level, for the barometer
+    """,
+    "navsense:geoid": """
+        @file | path | required | grid in GeographicLib's PGM format, such as `egm96-5.pgm`
+        @interpolation | `cubic` or `bilinear` | `cubic` | between the points of the grid
     """,
     "atmosphere": """
         @type | `adiabatic` | required | other types are an error

@@ -8,9 +8,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from navsense.clock import Clock
 from navsense.core import atomic
 from navsense.core.errors import RecordingError, SimulationError, Where
+from navsense.core.geodesy import Origin
 from navsense.core.names import resolve_name
 from navsense.core.summaries import list_changes
 from navsense.core.text import format_count
@@ -30,6 +33,7 @@ from navsense.environment.current import (
     TideTable,
     UuvGaussMarkovProcess,
 )
+from navsense.environment.geoid import Geoid
 from navsense.environment.gravity import NormalGravity
 from navsense.environment.magnetic import Anomaly, Dipole, WorldMagneticModel
 from navsense.environment.water import Water
@@ -257,12 +261,22 @@ def format_current(field: VectorField) -> str:
     return format_field(field)
 
 
+def format_geoid(geoid: Geoid, origin: Origin) -> str:
+    """Return the file of a geoid, the undulation at the origin and the altitude of the origin above sea level."""
+    title = f" ({geoid.description})" if geoid.description else ""
+    undulation = float(geoid.undulation_at(np.array([origin.latitude]), np.array([origin.longitude]))[0])
+    above = f"the origin is {origin.elevation - undulation:.2f} m above it"
+    return f"{geoid.file}{title}, {geoid.interpolation}, {undulation:.2f} m above the ellipsoid; {above}"
+
+
 def format_environment(environment: Environment) -> Iterator[str]:
     """Yield the lines of a world's origin, fields, water and signals."""
     if environment.origin is not None:
         origin = environment.origin
         place = f"latitude {math.degrees(origin.latitude):.9g} deg, longitude {math.degrees(origin.longitude):.9g} deg"
         yield f"  origin: {place}, elevation {origin.elevation:g} m, heading {math.degrees(origin.heading):g} deg"
+        if environment.geoid is not None:
+            yield f"  geoid: {format_geoid(environment.geoid, origin)}"
     yield f"  gravity (m/s^2): {format_field(environment.gravity)}"
     field = environment.magnetic_field
     yield f"  magnetic field (T): {format_field(field)}"

@@ -35,6 +35,7 @@ from navsense.core.errors import DamagedError, NavsenseError, RecordingError
 from navsense.core.geodesy import Origin
 from navsense.core.plugins import load_plugin
 from navsense.core.pose import Pose
+from navsense.environment.geoid import Geoid
 from navsense.environment.magnetic import Anomaly
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.environment.signal import Signal
@@ -110,6 +111,7 @@ TYPES: dict[str, StoredType] = {
     "echo_strength": StoredType(sensors.EchoStrength, keys={"lock_width": "slope"}),
     "fan": StoredType(sensors.Fan),
     "faults": StoredType(Faults),
+    "geoid": StoredType(Geoid),
     "joint": StoredType(
         Joint, keys={"type": "joint_type"}, absent={"lower": -math.inf, "upper": math.inf}, omitted=("track",)
     ),

@@ -1,7 +1,7 @@
 """The world of a recording as JSON, and back. docs/reference/recordings.md describes the keys.
 
     {"format", "name", "models": [...], "sensors": [...], "clocks": {name: clock or null}, "current", "topics",
-     "origin", "water", "anomalies"}
+     "origin", "water", "anomalies", "geoid"}
 
 Values with a "type" are those of `type_tags`. A reader that does not know a type omits the value: a sensor
 keeps its arrays, units and topics, and everything else in the world stays typed.
@@ -13,6 +13,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -23,6 +24,7 @@ from navsense.core.errors import DamagedError, NavsenseError, describe_damage
 from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose
 from navsense.environment.base import Environment, FieldSum, UniformField
+from navsense.environment.geoid import Geoid
 from navsense.environment.magnetic import Anomaly
 from navsense.environment.signal import Signal
 from navsense.environment.water import Water
@@ -110,7 +112,9 @@ def world_to_json(world: World, topics: TopicNames | None = None) -> dict[str, A
     fields = field.fields if isinstance(field, FieldSum) else (field,)
     anomalies = [to_json(anomaly) for anomaly in fields if type(anomaly) is Anomaly]
     unread = [{"what": note.what, "reason": note.reason} for note in world.notes if note.unread]
-    optional = {"anomalies": anomalies, "unread_plugins": unread}
+    # The name of a grid is stored without its folder, which is of one machine.
+    geoid = environment.geoid and to_json(replace(environment.geoid, file=Path(environment.geoid.file).name))
+    optional = {"anomalies": anomalies, "unread_plugins": unread, "geoid": geoid}
     return {**data, **{key: value for key, value in optional.items() if value}}
 
 
@@ -292,7 +296,8 @@ class WorldParser:
         anomalies = [anomaly for anomaly in parsed if anomaly is not None]
         current = None if data["current"] is None else RECORDED_CURRENT
         signals = {name: Signal((0.0,), (0.0,)) for sensor in sensors for name in list_signals(sensor.spec)}
-        environment = Environment(current=current, signals=signals, origin=origin, water=water)
+        geoid = self.parse_value("geoid", data.get("geoid"), Geoid) if origin else None
+        environment = Environment(current=current, signals=signals, origin=origin, water=water, geoid=geoid)
         if not anomalies:
             return environment
         return replace(environment, magnetic_field=FieldSum((environment.magnetic_field, *anomalies)))

@@ -126,11 +126,12 @@ PHYSICS = make_schema(
 )
 
 SPHERICAL_COORDINATES = make_schema(
-    "surface_model latitude_deg longitude_deg elevation heading_deg world_frame_orientation",
+    "surface_model latitude_deg longitude_deg elevation heading_deg world_frame_orientation navsense:geoid",
     unsupported=dict.fromkeys(("surface_axis_equatorial", "surface_axis_polar"), _CUSTOM_SURFACE_ONLY),
     strict=False,
 )
 
+GEOID = make_schema(attributes="file interpolation")
 GRAVITY_MODEL = make_schema(attributes="model")
 MAGNETIC_MODEL = make_schema(attributes="model date")
 DIPOLE = make_schema("pose moment", attributes="radius")

@@ -1,5 +1,6 @@
 """`<world>`: step, fidelity, place on earth, gravity, magnetic field and dipoles, air, named signals.
 
+    <spherical_coordinates> ... <navsense:geoid file="egm96-5.pgm"/> </spherical_coordinates>      mean sea level
     <navsense:gravity model="WGS84"/>                               normal gravity at the world's place
     <navsense:magnetic_field model="WMM2025" date="2027.0"/>        decimal year; at the world's place
     <navsense:dipole radius="0.3">
@@ -9,7 +10,7 @@
     <navsense:signal name="temperature" file="sea.csv"/>            a file of time,value in the folder of the SDF file;
     <navsense:signal name="load"> <point time="0">1</point> <point time="5">2</point> </navsense:signal>     or points
 
-These elements override `<gravity>` and `<magnetic_field>`, which are for other programs.
+The fields override `<gravity>` and `<magnetic_field>`, which are for other programs.
 
 `<navsense:water>` of a world: its surface, temperature and salinity by depth, density and speed of sound.
 
@@ -47,6 +48,7 @@ from navsense.environment.base import (
     UniformField,
     VectorField,
 )
+from navsense.environment.geoid import INTERPOLATIONS, Geoid, find_grid
 from navsense.environment.gravity import NormalGravity
 from navsense.environment.magnetic import Dipole, WorldMagneticModel
 from navsense.environment.signal import Signal
@@ -155,6 +157,7 @@ def parse_environment(
         atmosphere=atmosphere,
         water=_parse_water(context, world, origin),
         signals=_parse_signals(context, world),
+        geoid=_parse_geoid(context, world),
     )
     return environment, problems
 
@@ -191,6 +194,19 @@ def _parse_origin(context: Context, world: Element) -> Origin | None:
             place[tag] = 0.0  # the world has a place, so its sensors do not report a second problem
     latitude, longitude, heading = (math.radians(place[f"{name}_deg"]) for name in ("latitude", "longitude", "heading"))
     return Origin(latitude, longitude, place["elevation"], heading)
+
+
+def _parse_geoid(context: Context, world: Element) -> Geoid | None:
+    """Return the geoid of a world; None without the element. The file is beside the SDF file, or GeographicLib's."""
+    place = world.find("spherical_coordinates")
+    element = None if place is None else context.find_child(place, "navsense:geoid", schema.GEOID)
+    if element is None:
+        return None
+    with context.collect_errors(), map_spec_errors(element):
+        file = require_attribute_text(element, "file")
+        interpolation = element.attributes.get("interpolation", INTERPOLATIONS[0]).strip()
+        return Geoid.from_file(find_grid(file, Path(element.path).parent), interpolation)
+    return None
 
 
 def _warn_about_defaults(context: Context, world: Element, given: tuple[str, ...]) -> None:
