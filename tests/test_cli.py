@@ -244,7 +244,7 @@ def test_describe_shows_the_models_of_a_fidelity(run_in_process: RunCommand) -> 
     assert "(classic)" not in as_written.stdout
     assert "angular_velocity (rad/s): stddev 0.0107318, bias_stddev 0.00872665" in as_written.stdout
     description, rest = classic.stdout.partition("warnings\n")[::2]
-    physical_text = description.replace(", (classic)", "").replace("(classic)", "none")
+    physical_text = description.replace(" (classic)", "")
     assert physical_text == as_written.stdout.partition("not supported\n")[0]
     assert "<navsense:reference>: initial: has no effect under classic," in rest
 

@@ -62,9 +62,8 @@ def format_noise(noise: Noise) -> str:
     if noise.has_dynamic_bias:
         deviation = noise.dynamic_bias_stddev * math.sqrt(noise.dynamic_bias_correlation_time / 2.0)
         parts.append(f"(stationary stddev of the dynamic bias {deviation:.3g})")
-    if noise.classic:
-        parts.append("(classic)")
-    return ", ".join(parts) or "no noise"
+    text = ", ".join(parts) or "no noise"
+    return f"{text} (classic)" if noise.classic else text
 
 
 def format_motion(model: Model, *, is_given: bool) -> str:
