@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from navsense.cli.options import (
+    INTEGER,
     NUMBER,
     OutputCommand,
     WorldOptions,
@@ -72,11 +73,11 @@ def print_motions(world: World, motions: Mapping[str, Motion], tracks: Iterable[
 @click.command(cls=OutputCommand)
 @add_world_options
 @click.option("--duration", type=NUMBER, metavar="SECONDS", help="Simulated duration. Default: the end of the motion.")
-@click.option("--seed", type=int, metavar="N", default=0, show_default=True, help="Seed of all random numbers.")
+@click.option("--seed", type=INTEGER, metavar="N", default=0, show_default=True, help="Seed of all random numbers.")
 @click.option(
     "--run",
     "number",
-    type=int,
+    type=INTEGER,
     metavar="N",
     default=0,
     show_default=True,
@@ -87,7 +88,7 @@ def print_motions(world: World, motions: Mapping[str, Motion], tracks: Iterable[
 @joints_option
 @fidelity_option
 @click.option(
-    "--epoch", type=int, metavar="SECONDS", default=0, show_default=True, help="Unix time of the start, an integer."
+    "--epoch", type=INTEGER, metavar="SECONDS", default=0, show_default=True, help="Unix time of the start, an integer."
 )
 @click.option(
     "--truth-rate",
@@ -144,7 +145,7 @@ def run(
     tracks = load_joints(joints)
     print_motions(replace_joint_tracks(replace_motions(world, motions), tracks), motions, tracks)
     with ExitStack() as stack:
-        stack.enter_context(report_interrupt(is_recording=bool(output)))
+        stack.enter_context(report_interrupt("the data recorded so far are kept" if output else ""))
         display = stack.enter_context(show_progress())
         advance = stack.enter_context(interrupt_between_steps(display.advance))
         summary = record(
