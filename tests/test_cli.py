@@ -210,6 +210,27 @@ def test_run_warns_of_a_sensor_that_is_on_after_the_end(run_in_process: RunComma
         assert "no valid reading" not in ran.stderr
 
 
+def test_run_warns_of_a_sensor_that_is_never_on(run_in_process: RunCommand, tmp_path: Path) -> None:
+    world = tmp_path / "w.sdf"
+    world.write_text(BED.format("bed.txt", "imu", 5, ""))
+    ran = run_in_process("run", world, "--duration", 1, "--switch-off", "s")
+    assert ran.returncode == 0, ran.stderr
+    assert "warning: m::l::s: is switched off during the whole run\n" in ran.stderr
+    assert "no valid reading" not in ran.stderr
+
+
+def test_run_lists_the_sensors_that_a_format_does_not_support(run_in_process: RunCommand, tmp_path: Path) -> None:
+    """EuRoC has IMUs. Gazebo Classic has magnetometers and altimeters."""
+    outputs = ("-o", "a.euroc", "-o", "a.gazebo.mcap", "-o", "a.npz")
+    ran = run_in_process("run", QUADROTOR, "--duration", 0.1, "--epoch", 1, *outputs, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    lines = re.findall(r"^not in .*(?:\n    .*)*", ran.stdout, re.MULTILINE)
+    euroc, gazebo_classic = (" ".join(line.split()) for line in lines)
+    board, link = "quadrotor::mast::board", "quadrotor::base_link"
+    assert euroc == f"not in a: {board}::compass, {link}::baro, {link}::altimeter, {board}::gps"
+    assert gazebo_classic == f"not in a.gazebo.mcap: {link}::imu, {link}::baro, {board}::gps"
+
+
 @pytest.mark.requirement("NOI-6", "DVU-2")
 def test_fault_file_is_checked_described_and_run(run_in_process: RunCommand, tmp_path: Path) -> None:
     """The file names the sensor by an ending. A fault after the run is reported, one during it is not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -26,9 +27,11 @@ from navsense.cli.options import (
 )
 from navsense.cli.progress import show_progress
 from navsense.cli.stop_signals import interrupt_between_steps, report_interrupt
-from navsense.cli.tables import Column, print_table
+from navsense.cli.tables import Column, print_table, wrap_line
 
 if TYPE_CHECKING:  # heavy imports
+    from pathlib import Path
+
     from navsense.motion.base import Motion
     from navsense.world import World
 
@@ -47,13 +50,29 @@ MAX_DELAY = 0.1
 
 
 def find_late_switches(world: World, duration: float) -> dict[str, float]:
-    """Return the first time (s) at which each sensor is on, for sensors that are off in a whole run."""
+    """Return the first time (s) at which each sensor is on, or infinity, for sensors that are off in a whole run."""
     late = {}
     for sensor in world.sensors:
         times = [0.0] if sensor.is_on else [switch.time for switch in sensor.switches if switch.on]
-        if times and times[0] >= duration:
-            late[sensor.name] = times[0]
+        start = min(times, default=math.inf)
+        if start >= duration:
+            late[sensor.name] = start
     return late
+
+
+def list_unrecorded_sensors(world: World, path: Path) -> list[str]:
+    """Return the names of the sensors that the format of a written recording does not support.
+
+    None for a format of device records: its file has the one instrument that its name selects.
+    """
+    from navsense.recordings.format import find_format_of_recording
+    from navsense.recordings.info import RecordedRun
+
+    recording_format = find_format_of_recording(path)
+    if recording_format is None or recording_format.list_sensors is None or recording_format.unit == "record":
+        return []
+    recorded = recording_format.list_sensors(RecordedRun(world), path)
+    return [sensor.name for sensor in world.sensors if sensor.name not in recorded]
 
 
 def print_motions(world: World, motions: Mapping[str, Motion], tracks: Iterable[str]) -> None:
@@ -179,7 +198,10 @@ def run(
     late = find_late_switches(world, summary.duration)
     for name, count in summary.samples.items():
         if name in late:
-            click.echo(f"warning: {name}: is switched on at {late[name]:g} s, after the end of the run", err=True)
+            start = late[name]
+            state = f"is switched on at {start:g} s, after the end of the run"
+            state = "is switched off during the whole run" if math.isinf(start) else state
+            click.echo(f"warning: {name}: {state}", err=True)
         elif count and not summary.valid_samples[name]:
             click.echo(f"warning: {name}: no valid reading in {format_count(count, 'sample')}", err=True)
     for line in describe_inactive_faults(world, summary.duration):
@@ -190,5 +212,8 @@ def run(
         files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
         size = format_size(sum(file.stat().st_size for file in files))
         click.echo(f"wrote {path}: {summary.duration:g} s simulated, {size}")
+        unrecorded = list_unrecorded_sensors(world, path)
+        if unrecorded:
+            click.echo(wrap_line(f"not in {path}: {', '.join(unrecorded)}", verbose=verbose))
     if not output:
         click.echo(f"{summary.duration:g} s simulated; nothing recorded; write a recording with -o OUT")
