@@ -227,8 +227,8 @@ def test_run_lists_the_sensors_that_a_format_does_not_support(run_in_process: Ru
     lines = re.findall(r"^not in .*(?:\n    .*)*", ran.stdout, re.MULTILINE)
     euroc, gazebo_classic = (" ".join(line.split()) for line in lines)
     board, link = "quadrotor::mast::board", "quadrotor::base_link"
-    assert euroc == f"not in a: {board}::compass, {link}::baro, {link}::altimeter, {board}::gps"
-    assert gazebo_classic == f"not in a.gazebo.mcap: {link}::imu, {link}::baro, {board}::gps"
+    assert euroc == f"not in a: {link}::barometer, {link}::altimeter, {board}::gps, {board}::compass"
+    assert gazebo_classic == f"not in a.gazebo.mcap: {link}::imu, {link}::barometer, {board}::gps"
 
 
 @pytest.mark.requirement("NOI-6", "DVU-2")
