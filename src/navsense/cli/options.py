@@ -75,16 +75,16 @@ class OutputCommand(CheckedCommand):
 
         rows = [
             (
-                ", ".join(suffix or "no suffix" for suffix in one.suffixes),
-                f"{one.name}: {one.unit}s{', in a folder' if one.is_folder else ''}",
+                ", ".join(suffix or "no suffix" for suffix in entry.suffixes),
+                f"{entry.name}: {entry.unit}s{', in a folder' if entry.is_folder else ''}",
             )
-            for one in formats.list_formats()
-            if one.open_writer or (one.open_copy and self.name == "convert")
+            for entry in formats.list_formats()
+            if entry.open_writer or (entry.open_copy and self.name == "convert")
         ]
         rows += list_plugins(formats.ENTRY_POINTS, ".{}", "format", formats.list_suffixes())
         if self.name == "run":
-            rows += [(one.url_format, one.name) for one in streams.list_streams()]
-            schemes = [f"{one.scheme}://..." for one in streams.list_streams()]
+            rows += [(entry.url_format, entry.name) for entry in streams.list_streams()]
+            schemes = [f"{entry.scheme}://..." for entry in streams.list_streams()]
             rows += list_plugins(streams.ENTRY_POINTS, "{}://...", "stream", schemes)
         with formatter.section("Output formats"):
             formatter.write_dl(rows)
