@@ -28,11 +28,13 @@ from navsense.cli.options import (
 from navsense.cli.progress import show_progress
 from navsense.cli.stop_signals import interrupt_between_steps, report_interrupt
 from navsense.cli.tables import Column, print_table, wrap_line
+from navsense.core.text import format_count, format_size
 
 if TYPE_CHECKING:  # heavy imports
     from pathlib import Path
 
     from navsense.motion.base import Motion
+    from navsense.runner.run import RecordResult
     from navsense.world import World
 
 COLUMNS = (
@@ -73,6 +75,29 @@ def list_unrecorded_sensors(world: World, path: Path) -> list[str]:
         return []
     recorded = recording_format.list_sensors(RecordedRun(world), path)
     return [sensor.name for sensor in world.sensors if sensor.name not in recorded]
+
+
+def print_invalid_sensors(world: World, summary: RecordResult) -> None:
+    """Print a warning for each sensor that is off in the whole run, or has no valid reading."""
+    late = find_late_switches(world, summary.duration)
+    for name, count in summary.samples.items():
+        if name in late:
+            state = f"is switched on at {late[name]:g} s, after the end of the run"
+            state = "is switched off during the whole run" if math.isinf(late[name]) else state
+            click.echo(f"warning: {name}: {state}", err=True)
+        elif count and not summary.valid_samples[name]:
+            click.echo(f"warning: {name}: no valid reading in {format_count(count, 'sample')}", err=True)
+
+
+def print_paths(world: World, summary: RecordResult, *, verbose: bool) -> None:
+    """Print each recording with its size, and the sensors that its format does not support."""
+    for path in summary.paths:
+        files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+        size = format_size(sum(file.stat().st_size for file in files))
+        click.echo(f"wrote {path}: {summary.duration:g} s simulated, {size}")
+        unrecorded = list_unrecorded_sensors(world, path)
+        if unrecorded:
+            click.echo(wrap_line(f"not in {path}: {', '.join(unrecorded)}", verbose=verbose))
 
 
 def print_motions(world: World, motions: Mapping[str, Motion], tracks: Iterable[str]) -> None:
@@ -153,7 +178,6 @@ def run(
 
     WORLD is an SDF, URDF or xacro file.
     """
-    from navsense.core.text import format_count, format_size
     from navsense.fault_file import describe_inactive_faults
     from navsense.messages.schemas import DEFAULT_DISTRIBUTION
     from navsense.runner.run import load_joints, load_motions, record
@@ -195,25 +219,11 @@ def run(
     ]
     shown = len(COLUMNS) if verbose else len(COLUMNS) - 1
     print_table(COLUMNS[:shown], [row[:shown] for row in rows], verbose=verbose)
-    late = find_late_switches(world, summary.duration)
-    for name, count in summary.samples.items():
-        if name in late:
-            start = late[name]
-            state = f"is switched on at {start:g} s, after the end of the run"
-            state = "is switched off during the whole run" if math.isinf(start) else state
-            click.echo(f"warning: {name}: {state}", err=True)
-        elif count and not summary.valid_samples[name]:
-            click.echo(f"warning: {name}: no valid reading in {format_count(count, 'sample')}", err=True)
+    print_invalid_sensors(world, summary)
     for line in describe_inactive_faults(world, summary.duration):
         click.echo(f"warning: {line}", err=True)
     if speed is not None and summary.max_delay > MAX_DELAY:
         click.echo(f"warning: the run fell up to {summary.max_delay:.2g} s behind --speed", err=True)
-    for path in summary.paths:
-        files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
-        size = format_size(sum(file.stat().st_size for file in files))
-        click.echo(f"wrote {path}: {summary.duration:g} s simulated, {size}")
-        unrecorded = list_unrecorded_sensors(world, path)
-        if unrecorded:
-            click.echo(wrap_line(f"not in {path}: {', '.join(unrecorded)}", verbose=verbose))
+    print_paths(world, summary, verbose=verbose)
     if not output:
         click.echo(f"{summary.duration:g} s simulated; nothing recorded; write a recording with -o OUT")
