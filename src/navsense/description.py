@@ -66,9 +66,8 @@ def format_noise(noise: Noise) -> str:
     if noise.has_dynamic_bias:
         deviation = noise.dynamic_bias_stddev * math.sqrt(noise.dynamic_bias_correlation_time / 2.0)
         parts.append(f"(stationary stddev of the dynamic bias {deviation:.3g})")
-    if noise.classic:
-        parts.append("(classic)")
-    return ", ".join(parts) or "no noise"
+    text = ", ".join(parts) or "no noise"
+    return f"{text} (classic)" if noise.classic else text
 
 
 def format_motion(model: Model, *, is_given: bool) -> str:
@@ -92,8 +91,8 @@ def format_motion_details(motion: Motion) -> str:
     count = format_count(commands.time.size, "velocity command")
     if commands.drive is None:
         return f" ({count})"
-    *others, last = USED_COMMANDS[commands.drive.kind]
-    return f" ({count}: {', '.join(others)} and {last}, {commands.drive.name})"
+    *names, last_name = USED_COMMANDS[commands.drive.kind]
+    return f" ({count}: {', '.join(names)} and {last_name}, {commands.drive.name})"
 
 
 def format_log_noise(motion: Motion) -> str:
@@ -129,10 +128,10 @@ def format_sensor(sensor: MountedSensor, *, topics: bool = True) -> Iterator[str
         yield f"    latency (s): {format_changes(sensor.latency)}"
     if sensor.faults.random_kinds:
         yield f"    faults: {format_changes(replace(sensor.faults, scheduled=()))}"
-    for one in sensor.faults.scheduled:
-        what = f" of {one.array} by {format_numbers(one.value)}" if one.array else ""
-        period = f", every {one.period:g} s" if one.period else ""
-        yield f"    scheduled fault: {one.kind}{what} {format_span(one.start, one.end)}{period}"
+    for fault in sensor.faults.scheduled:
+        what = f" of {fault.array} by {format_numbers(fault.value)}" if fault.array else ""
+        period = f", every {fault.period:g} s" if fault.period else ""
+        yield f"    scheduled fault: {fault.kind}{what} {format_span(fault.start, fault.end)}{period}"
     for output, noises in sensor.spec.noise().items():
         if len(set(noises)) == 1:
             yield f"    {output} ({find_noise_unit(sensor, output)}): {format_noise(noises[0])}"
@@ -220,11 +219,11 @@ def format_tide(tide: TidalCurrent) -> str:
     if isinstance(tide.flow, TideTable):
         source = f"a table of {format_count(tide.flow.times.size, 'row')} from {tide.flow.start}"
     elif isinstance(tide.flow, HarmonicFlow):
-        source = f"{', '.join(one.name for one in tide.flow.constituents)} from {tide.flow.start}"
+        source = f"{', '.join(constituent.name for constituent in tide.flow.constituents)} from {tide.flow.start}"
     else:
         source = f"a {USER_DEFINED} flow"
     ebb = tide.flood_direction + math.pi if tide.ebb_direction is None else tide.ebb_direction
-    degrees = (math.degrees(one) % 360.0 for one in (tide.flood_direction, ebb))
+    degrees = (math.degrees(angle) % 360.0 for angle in (tide.flood_direction, ebb))
     return "tide of {}, flood to {:g} deg, ebb to {:g} deg".format(source, *degrees)
 
 

@@ -454,7 +454,7 @@ def _is_left_alone(model: Model) -> bool:
 def _make_stationary_warning(model: Model) -> Note:
     """Return the warning about a model with actuators and without a motion."""
     first, more = model.actuators[0], len(model.actuators) - 1
-    actuators = f"{first} and {more} more" if more else first
+    actuators = f"{first} and {format_count(more, 'other actuator')}" if more else first
     remedy = "set --motion or <navsense:motion>"
     if model.drive is not None:
         remedy = f"give a log of its velocity commands (topic {model.drive.topic}) as --motion or <navsense:motion>"
@@ -505,10 +505,12 @@ def make_sensor_warning(world: World) -> Note | None:
     """
     if world.sensors:
         return None
-    others = sum(note.what.startswith("<sensor type=") for note in world.notes)
+    unsupported = sum(note.what.startswith("<sensor type=") for note in world.notes)
     missing = sum(note.kind == "warning" and note.what.startswith("<include><uri>") for note in world.notes)
-    reasons = [f"{format_count(others, 'sensor')} of the file not simulated"] if others else []
-    reasons += [f"{format_count(missing, 'included model')} missing"] if missing else []
+    reasons = [f"{format_count(missing, 'included model')} missing"] if missing else []
+    if unsupported:
+        verb = "is" if unsupported == 1 else "are"
+        reasons.insert(0, f"the file has {format_count(unsupported, 'sensor')} that {verb} not simulated")
     return Note("warning", f"world {world.name}", f"has no sensor; {', '.join(reasons) or 'the file declares none'}")
 
 

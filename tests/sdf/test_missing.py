@@ -130,7 +130,7 @@ def test_commands_warn_about_a_world_without_a_sensor(
     for text, reason in (
         (wrap_in_world(""), "the file declares none"),
         (wrap_in_world(UNNAMED), "1 included model missing"),
-        (wrap_in_link(camera), "1 sensor of the file not simulated"),
+        (wrap_in_link(camera), "the file has 1 sensor that is not simulated"),
         (wrap_in_link(camera).replace("</world>", f"{UNNAMED}</world>"), "not simulated, 1 included model missing"),
         (wrap_in_link(imu), ""),
     ):
