@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -329,12 +330,15 @@ class MountedSensor:
 NoteKind = Literal["warning", "unsupported", "foreign"]
 """A value that you probably do not want; an element that has no effect; an element of another program."""
 
+NoteSubject = Literal["", "sensor", "plugin", "include"]
+"""A sensor that is not simulated; the plug-in of a sensor that is not read; an included model that is not found."""
+
 
 @dataclass(frozen=True)
 class Note:
     """A note about a world file with its reason. Warnings that a world derives have the name of `sensor` or `model`.
 
-    `unread` is True for the plug-in of a sensor that is not read. Recordings store these notes.
+    `subject` is what the world lacks. Recordings store the notes about plug-ins.
 
     >>> note = ns.world.Note("unsupported", "<visual>", "has only a visual effect")
     >>> print(note)
@@ -347,7 +351,7 @@ class Note:
     where: Where | None = None
     sensor: str = ""
     model: str = ""
-    unread: bool = False
+    subject: NoteSubject = ""
 
     def __str__(self) -> str:
         """Return one line."""
@@ -464,10 +468,10 @@ def make_sensor_warning(world: World) -> Note | None:
     """
     if world.sensors:
         return None
-    others = sum(note.what.startswith("<sensor type=") for note in world.notes)
-    missing = sum(note.kind == "warning" and note.what.startswith("<include><uri>") for note in world.notes)
-    reasons = [f"{format_count(others, 'sensor')} of the file not simulated"] if others else []
-    reasons += [f"{format_count(missing, 'included model')} missing"] if missing else []
+    subjects = Counter(note.subject for note in world.notes)
+    sensors, includes = subjects["sensor"], subjects["include"]
+    reasons = [f"{format_count(sensors, 'sensor')} of the file not simulated"] if sensors else []
+    reasons += [f"{format_count(includes, 'included model')} missing"] if includes else []
     return Note("warning", f"world {world.name}", f"has no sensor; {', '.join(reasons) or 'the file declares none'}")
 
 

@@ -109,7 +109,7 @@ def world_to_json(world: World, topics: TopicNames | None = None) -> dict[str, A
     field = environment.magnetic_field
     fields = field.fields if isinstance(field, FieldSum) else (field,)
     anomalies = [to_json(anomaly) for anomaly in fields if type(anomaly) is Anomaly]
-    unread = [{"what": note.what, "reason": note.reason} for note in world.notes if note.unread]
+    unread = [{"what": note.what, "reason": note.reason} for note in world.notes if note.subject == "plugin"]
     optional = {"anomalies": anomalies, "unread_plugins": unread}
     return {**data, **{key: value for key, value in optional.items() if value}}
 
@@ -350,7 +350,7 @@ def _parse_world(data: Mapping[str, Any]) -> RecordedWorld:
 
 def _parse_unread_plugins(items: Sequence[Mapping[str, Any]]) -> tuple[Note, ...]:
     """Return the notes about plug-ins of sensors that were not read."""
-    return tuple(Note("warning", str(item["what"]), str(item["reason"]), unread=True) for item in items)
+    return tuple(Note("warning", str(item["what"]), str(item["reason"]), subject="plugin") for item in items)
 
 
 def list_notes(data: Any) -> tuple[str, ...]:

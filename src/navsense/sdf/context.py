@@ -13,7 +13,7 @@ from navsense.sdf.plugin_files import explain_unread_sensor, is_among, normalize
 from navsense.sdf.search_path import MissingFileError
 from navsense.sdf.values import require_child
 from navsense.sdf.xml_reader import PREFIX, Element
-from navsense.world import Note, NoteKind
+from navsense.world import Note, NoteKind, NoteSubject
 
 MAX_PROBLEMS = 1000
 """Number of problems after which reading stops."""
@@ -192,13 +192,16 @@ class Context:
         first.problems = problems
         raise first
 
-    def add_note(self, kind: NoteKind, what: str, reason: str, where: Where | None, *, unread: bool = False) -> None:
-        """Add a note; `unread` marks the plug-in of a sensor."""
-        self._notes.setdefault(Note(kind, what, reason, where, unread=unread))
+    def add_note(
+        self, kind: NoteKind, what: str, reason: str, where: Where | None, *, subject: NoteSubject = ""
+    ) -> None:
+        """Add a note; `subject` is what the world lacks."""
+        self._notes.setdefault(Note(kind, what, reason, where, subject=subject))
 
-    def note_missing(self, error: MissingFileError, effect: str) -> None:
+    def note_missing(self, error: MissingFileError, effect: str, *, subject: NoteSubject = "") -> None:
         """Add a note about a missing file that is skipped, and the effect of its absence."""
-        self.add_note("warning", f"{error.what}: {show(error.value)}", f"{error.reason}; {effect}", error.where)
+        what, reason = f"{error.what}: {show(error.value)}", f"{error.reason}; {effect}"
+        self.add_note("warning", what, reason, error.where, subject=subject)
 
     def _make_sort_key(self) -> Callable[[Where | None], tuple[int, int]]:
         """Return the sort key of a place: file in the order of reading, then line. Places without a file come first."""
@@ -280,7 +283,7 @@ class Context:
         reason = PLUGIN_REASONS.get(normalize_file(name), "")
         warning = _suggest_plugin(name, known) or explain_unread_sensor(name, parent)
         if warning and not reason:
-            self.add_note("warning", what, warning, plugin.where, unread=True)
+            self.add_note("warning", what, warning, plugin.where, subject="plugin")
         else:
             self.add_note("unsupported", what, reason or PLUGIN_NOT_RUN, plugin.where)
 

@@ -171,7 +171,8 @@ class IncludeExpander:
         try:
             self._find_path(uri)
         except MissingFileError as error:
-            self.context.note_missing(error, f"skipped with its content; {error.search_remedy}")
+            effect = f"skipped with its content; {error.search_remedy}"
+            self.context.note_missing(error, effect, subject="include")
             return True
         except SdfError:  # reported when it is read
             return False

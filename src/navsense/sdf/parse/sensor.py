@@ -245,7 +245,8 @@ class SensorParser:
         return []
 
     def _note_not_simulated(self, element: Element, sensor_type: str, name: str, reason: str) -> None:
-        self.context.add_note("unsupported", f'<sensor type="{sensor_type}">: {name}', reason, element.where)
+        what = f'<sensor type="{sensor_type}">: {name}'
+        self.context.add_note("unsupported", what, reason, element.where, subject="sensor")
         self.context.note_plugins(element)
 
     def _parse_dsros_dvl(
