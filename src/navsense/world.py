@@ -262,13 +262,36 @@ class Switch:
         check_number("time of a switch (s)", self.time, 0.0, field="time")
 
 
+OPTICAL = Pose(rotation=(0.5, -0.5, 0.5, -0.5))
+"""Pose of an optical frame (x right, y down, z forward) in a frame with x forward and z up. Source: REP 103."""
+
+
+@dataclass(frozen=True)
+class OpticalFrame:
+    """The frame of a camera's messages: its name, and its `pose` in the frame of the camera.
+
+    >>> ns.world.OpticalFrame("front_optical").pose == ns.world.OPTICAL
+    True
+    """
+
+    name: str
+    pose: Pose = OPTICAL
+
+    __repr__ = format_spec
+
+    def __post_init__(self) -> None:
+        """Reject fields of a wrong type."""
+        validate_types(self, "of an optical frame")
+
+
 @dataclass(frozen=True)
 class MountedSensor:
     """A sensor on a link: specification, mounting, rate, names.
 
     `rate` is in Hz; a rate of 0 in a file is 1 / max_step_size here. `clock` is the full name of a clock, or None for
-    true time. `frame` is the frame in messages (`<frame_id>`, else the full name of the sensor). With `visualize`,
-    recordings have the beams of a range sensor or DVL as markers.
+    true time. `frame` is the frame in messages (`<frame_id>`, else the full name of the sensor); messages of a camera
+    with an `optical_frame` have that one. With `visualize`, recordings have the beams of a range sensor, DVL or ADCP as
+    markers.
 
     A sensor is on from the start if `is_on`; `switches` change this later. While it is off it publishes nothing, and
     its errors continue: later samples are those of a sensor that was always on.
@@ -292,6 +315,7 @@ class MountedSensor:
     is_on: bool = True
     switches: tuple[Switch, ...] = ()
     visualize: bool = False
+    optical_frame: OpticalFrame | None = None
 
     def __post_init__(self) -> None:
         """Reject fields of a wrong type, and two switches at one time; `World` checks the rate."""

@@ -36,7 +36,19 @@ from navsense.motion.velocity_commands import Drive
 from navsense.recordings.topic_names import TopicNames, allocate_topics, topics_from_json
 from navsense.recordings.type_tags import EQUIVARIANCE_KEY, HasType, UnknownTypeError, from_json, to_json
 from navsense.sensors.base import OpaqueSensor, Output, Sensor, list_signals
-from navsense.world import CurrentTopic, Joint, LayersTopic, Link, Model, MountedSensor, Note, Switch, World
+from navsense.world import (
+    OPTICAL,
+    CurrentTopic,
+    Joint,
+    LayersTopic,
+    Link,
+    Model,
+    MountedSensor,
+    Note,
+    OpticalFrame,
+    Switch,
+    World,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -184,6 +196,7 @@ def _sensor_to_json(sensor: MountedSensor, topics: TopicNames) -> dict[str, Any]
         "is_on": sensor.is_on,
         "switches": to_json(sensor.switches),
         **({"visualize": True} if sensor.visualize else {}),
+        **({} if sensor.optical_frame is None else {"optical_frame": to_json(sensor.optical_frame)}),
         "type": spec.type,
         "outputs": [to_json(output) for output in spec.outputs],
         "noise": noise_to_json(sensor),
@@ -252,7 +265,16 @@ class WorldParser:
             is_on=bool(data["is_on"]),
             switches=self._parse_switches(name, data.get("switches", [])),
             visualize=bool(data.get("visualize", False)),
+            optical_frame=self._parse_optical_frame(name, data),
         )
+
+    def _parse_optical_frame(self, name: str, data: Mapping[str, Any]) -> OpticalFrame | None:
+        """Return the optical frame of a camera; older recordings have it in the specification."""
+        spec = data["spec"]
+        if isinstance(spec, Mapping) and spec.get("optical_frame"):
+            pose = self.parse_value(f"optical_pose of {name}", spec.get("optical_pose"), Pose)
+            return OpticalFrame(str(spec["optical_frame"]), pose or OPTICAL)
+        return self.parse_value(f"optical frame of {name}", data.get("optical_frame"), OpticalFrame)
 
     def parse_model(self, data: Mapping[str, Any]) -> Model:
         """Return a model; a moving one has `RECORDED_MOTION`, with the source of the motion if it is stored."""

@@ -80,9 +80,6 @@ _DEPTH_TYPE, _DEPTH_CAMERA_TYPE = "depth", "depth_camera"
 """Types that are both a sensor of navsense and an older camera of Gazebo."""
 
 
-NOT_DRAWN = "the beams of an ADCP are not drawn"
-
-
 class ConvertedPlugin(NamedTuple):
     """A plug-in of a model that is converted to a `<sensor>`, and its entry."""
 
@@ -320,6 +317,9 @@ class SensorParser:
             spec = plugin.entry.finish(self.context, plugin.element, spec, sensor_context)
         if model_plugin is not None:
             spec = model_plugin.entry.finish(self.context, model_plugin.element, spec, sensor_context)
+        optical_frame = None
+        if isinstance(spec, Camera):
+            optical_frame = camera.parse_optical_frame(type_element, sensor_context)
         sensor = self._mount_sensor(
             parsed_model,
             scope,
@@ -331,6 +331,7 @@ class SensorParser:
             rate=self._parse_rate(element),
             topic=self._parse_topic(element, link, name, sensor_type),
             frame=self._parse_frame(element) or name,
+            optical_frame=optical_frame,
         )
         return [sensor]
 
@@ -405,11 +406,11 @@ class SensorParser:
         is_visualized = False
         for parent in element.walk():
             child = parent.find("visualize")
-            if child is not None and isinstance(spec, Range | Dvl):
+            if child is not None and isinstance(spec, Range | Dvl | Adcp):
                 is_visualized |= parse_child_flag(self.context, parent, "visualize", default=False)
             elif child is not None:
-                reason = NOT_DRAWN if isinstance(spec, Adcp) else schema.VISUAL_ONLY
-                self.context.add_note("unsupported", f"<{parent.tag}><visualize>", reason, child.where)
+                what = f"<{parent.tag}><visualize>"
+                self.context.add_note("unsupported", what, schema.VISUAL_ONLY, child.where)
         return is_visualized
 
     def _make_sensor_context(
