@@ -55,11 +55,11 @@ NamedT = TypeVar("NamedT", bound=HasName)
 
 def find_by_name(objects: Sequence[NamedT], name: str, what: str) -> NamedT:
     """Return the object with a full name or an unambiguous ending of one. Raises `UnknownNameError`."""
-    for one in objects:
-        if one.name == name:
-            return one
-    full = resolve_name(name, [one.name for one in objects], what)
-    return next(one for one in objects if one.name == full)
+    for candidate in objects:
+        if candidate.name == name:
+            return candidate
+    full = resolve_name(name, [candidate.name for candidate in objects], what)
+    return next(candidate for candidate in objects if candidate.name == full)
 
 
 @dataclass(frozen=True)
@@ -191,11 +191,11 @@ class Model:
             queue = [] if root in paths else [root]
             paths.setdefault(root, ())
             for name in queue:
-                for other, joint, sign in neighbors[name]:
-                    if other not in paths:
+                for neighbor, joint, sign in neighbors[name]:
+                    if neighbor not in paths:
                         step = () if joint.track is None else ((joint, sign),)
-                        paths[other] = (*paths[name], *step)
-                        queue.append(other)
+                        paths[neighbor] = (*paths[name], *step)
+                        queue.append(neighbor)
         return {name: path for name, path in paths.items() if path}
 
     __repr__, _repr_html_ = format_title, format_summary_html
@@ -204,7 +204,7 @@ class Model:
         """Return title and table for `repr` and notebooks."""
         kind = "static" if self.static else "no motion" if self.motion is None else type(get_base(self.motion)).__name__
         title = f"{self.name}: {format_count(len(self.links), 'link')}, {kind}"
-        return Summary("Model", title, ("link", "pose in the model"), [(one.name, one.pose) for one in self.links])
+        return Summary("Model", title, ("link", "pose in the model"), [(link.name, link.pose) for link in self.links])
 
     def link(self, name: str) -> Link:
         """Return a link by any unambiguous ending of its name. Raises `UnknownNameError`."""
@@ -564,7 +564,8 @@ class World:
         still = (model for model in self.models if _is_left_alone(model))
         notes += map(_make_stationary_warning, still)
         for model in self.models:
-            imus = [one.spec for one in self.sensors if isinstance(one.spec, Imu) and one.model == model.name]
+            specs = [sensor.spec for sensor in self.sensors if sensor.model == model.name]
+            imus = [spec for spec in specs if isinstance(spec, Imu)]
             notes += _list_motion_notes(model, imus)
         notes += [note for sensor in self.sensors for note in self._list_warnings(sensor)]
         object.__setattr__(self, "notes", tuple(notes))
@@ -597,7 +598,10 @@ class World:
             for parts, noun in ((self.models, "model"), (self.sensors, "sensor"), (self.clocks, "clock"))
         )
         header = ("sensor", "type", "rate", "clock")
-        rows = [(one.name, one.spec.type, f"{one.rate:g} Hz", get_short_name(one.clock or "")) for one in self.sensors]
+        rows = [
+            (sensor.name, sensor.spec.type, f"{sensor.rate:g} Hz", get_short_name(sensor.clock or ""))
+            for sensor in self.sensors
+        ]
         return Summary("World", f"{self.name}: {', '.join(counts)}", header, rows)
 
     def model(self, name: str) -> Model:
@@ -641,4 +645,4 @@ def with_switch(world: World, sensor: str, *, on: bool, time: float | None = Non
         switched = replace(mounted, is_on=on)
     else:
         switched = replace(mounted, switches=(*mounted.switches, Switch(float(time), on)))
-    return replace(world, sensors=tuple(switched if one is mounted else one for one in world.sensors))
+    return replace(world, sensors=tuple(switched if entry is mounted else entry for entry in world.sensors))

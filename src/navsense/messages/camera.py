@@ -86,9 +86,9 @@ def extract_arrays(rows: MessageRows) -> dict[str, AnyArray]:
     count = rows.shape[0]
     coefficients = np.zeros((count, COEFFICIENT_COUNT))
     if "d" in (rows.dtype.names or ()):
-        found = rows["d"].reshape(count, -1)
+        values = rows["d"].reshape(count, -1)
         # Other programs write no coefficient, four, or those of a model with more, which this array cannot hold.
-        coefficients[:, : found.shape[1]] = found if found.shape[1] <= COEFFICIENT_COUNT else math.nan
+        coefficients[:, : values.shape[1]] = values if values.shape[1] <= COEFFICIENT_COUNT else math.nan
     return {
         "intrinsic_matrix": rows["k"].reshape(count, 3, 3),
         "projection_matrix": rows["p"].reshape(count, 3, 4),

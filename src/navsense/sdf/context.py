@@ -87,10 +87,10 @@ def split_tags(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def make_schema(children: str = "", *, repeatable: str = "", attributes: str = "", **others: Any) -> ElementSchema:
-    """Return a schema whose tags and attributes are given as texts, separated by blanks; `others` are other fields."""
+def make_schema(children: str = "", *, repeatable: str = "", attributes: str = "", **fields: Any) -> ElementSchema:
+    """Return a schema whose tags and attributes are given as texts, separated by blanks; `fields` are the others."""
     tags = (split_tags(children), split_tags(repeatable))
-    return ElementSchema(*tags, attributes=split_tags(attributes), **others)
+    return ElementSchema(*tags, attributes=split_tags(attributes), **fields)
 
 
 LEAF = ElementSchema(strict=None)
@@ -123,8 +123,8 @@ class Context:
     _problems: dict[str, NavsenseError] = field(default_factory=dict)
     _notes: dict[Note, None] = field(default_factory=dict)
     _suggestions: dict[str, str] = field(default_factory=dict)
-    _misspelt: dict[str, SdfError] = field(default_factory=dict)
-    _held_problems: list[NavsenseError] | None = None
+    _spelling_errors: dict[str, SdfError] = field(default_factory=dict)
+    _problem_queue: list[NavsenseError] | None = None
 
     def list_notes(self) -> tuple[Note, ...]:
         """Return the notes in the order of files and lines."""
@@ -135,8 +135,8 @@ class Context:
         """Add a problem. Raises `TooManyProblemsError` after `MAX_PROBLEMS`."""
         self.problem_count += 1
         self.last_problem = error
-        if self._held_problems is not None:
-            self._held_problems.append(error)
+        if self._problem_queue is not None:
+            self._problem_queue.append(error)
             return
         if len(self._problems) == MAX_PROBLEMS and str(error) not in self._problems:
             raise TooManyProblemsError
@@ -151,22 +151,22 @@ class Context:
             self.add_problem(error)
 
     @contextmanager
-    def hold_problems(self) -> Iterator[list[NavsenseError]]:
+    def defer_problems(self) -> Iterator[list[NavsenseError]]:
         """Yield a list that receives the problems of the `with` statement, and its `SdfError`.
 
         The caller decides whether they are problems, which can depend on elements that are read later.
         """
-        outer, count, last = self._held_problems, self.problem_count, self.last_problem
-        held: list[NavsenseError] = []
-        self._held_problems = held
+        outer, count, last = self._problem_queue, self.problem_count, self.last_problem
+        queue: list[NavsenseError] = []
+        self._problem_queue = queue
         try:
             with self.collect_errors():
-                yield held
+                yield queue
         finally:
-            self._held_problems, self.problem_count, self.last_problem = outer, count, last
+            self._problem_queue, self.problem_count, self.last_problem = outer, count, last
 
-    def note_harmless(self, errors: Iterable[NavsenseError], reason: str) -> None:
-        """Add a warning for each held problem, which has no effect for this reason."""
+    def add_warnings(self, errors: Iterable[NavsenseError], reason: str) -> None:
+        """Add a warning for each deferred problem, which has no effect for this reason."""
         for error in errors:
             value = "" if error.value is None else f": {show(error.value)}"
             self.add_note("warning", f"{error.what}{value}", f"{error.allowed}; {reason}", error.where)
@@ -181,14 +181,14 @@ class Context:
             return
         order = self._make_sort_key()
         problems = tuple(sorted(self._problems.values(), key=lambda problem: order(problem.where)))
-        problems += tuple(self._misspelt.values())
+        problems += tuple(self._spelling_errors.values())
         first = problems[0]
         if not isinstance(first, SdfError):
             first = SdfError(first.what, first.value, allowed=first.allowed, where=first.where, remedy=first.remedy)
             problems = (first, *problems[1:])
         if self.problem_count > MAX_PROBLEMS and len(self._problems) == MAX_PROBLEMS:
-            stopped = f"reading stops after {MAX_PROBLEMS}; there may be more"
-            problems = (*problems, SdfError("problems", where=Where(self.path), allowed=stopped))
+            limit = f"reading stops after {MAX_PROBLEMS}; there may be more"
+            problems = (*problems, SdfError("problems", where=Where(self.path), allowed=limit))
         first.problems = problems
         raise first
 
@@ -220,12 +220,12 @@ class Context:
         `TooManyProblemsError`.
         """
         strict = element.strict if schema.strict is None else schema.strict
-        seen: dict[str, Element] = {}
+        first_children: dict[str, Element] = {}
         for child in element.children:
             tag = child.tag
             child.strict = strict or tag.startswith(PREFIX)
             if tag in schema.children:
-                first = seen.setdefault(tag, child)
+                first = first_children.setdefault(tag, child)
                 if first is not child and tag not in schema.repeatable:
                     self._add_repeated(element, child, first)
                 continue
@@ -233,7 +233,7 @@ class Context:
                 continue
             what = f"<{element.tag}><{_format_tag(child)}>"
             if tag in schema.unsupported and tag == "plugin":
-                self.note_unread_plugin(element.tag, child, schema.plugins)
+                self.note_plugin(element.tag, child, schema.plugins)
             elif tag in schema.unsupported:
                 self.add_note("unsupported", what, schema.unsupported[tag], child.where)
                 if tag != _GUI_TAG:
@@ -274,7 +274,7 @@ class Context:
         self.check(child, schema)
         return child
 
-    def note_unread_plugin(self, parent: str, plugin: Element, known: Iterable[str] = ()) -> None:
+    def note_plugin(self, parent: str, plugin: Element, known: Iterable[str] = ()) -> None:
         """Add a note about a plug-in in an element `parent` that is not read; a warning if it is a sensor.
 
         `known` are the files that are read there. A similar name gives a spelling suggestion.
@@ -305,18 +305,18 @@ class Context:
             if name in schema.attributes or name == "xmlns" or name.startswith("xmlns:"):
                 continue
             what = f"<{element.tag} {_shorten(name)}>"
-            own = name.startswith(PREFIX)
+            is_own = name.startswith(PREFIX)
             if name in schema.ignored_attributes:
                 self.add_note("unsupported", what, schema.ignored_attributes[name], element.where)
             elif name in schema.forbidden:
                 if value.strip():
                     self._add_forbidden(element, what, value, schema.forbidden[name], strict=strict)
-            elif ":" in name and not own:
+            elif ":" in name and not is_own:
                 self.add_note("foreign", what, "belongs to another program", element.where)
             else:
                 known = (*schema.attributes, *schema.ignored_attributes)
-                suggestion = self._suggest(what, name, known, strict=strict or own)
-                self._add_unknown(element, what, suggestion, strict=strict or own)
+                suggestion = self._suggest(what, name, known, strict=strict or is_own)
+                self._add_unknown(element, what, suggestion, strict=strict or is_own)
 
     def _suggest(self, key: str, name: str, known: Iterable[str], *, strict: bool) -> str:
         """Return the known name that is similar to a name; "" without one."""
@@ -334,8 +334,8 @@ class Context:
             return
         reason = "is ignored: it is unknown here"
         self.add_note("warning", what, f"{reason}; {remedy}" if suggestion else reason, element.where)
-        if suggestion and len(self._misspelt) < MAX_PROBLEMS:
-            self._misspelt.setdefault(what, error)
+        if suggestion and len(self._spelling_errors) < MAX_PROBLEMS:
+            self._spelling_errors.setdefault(what, error)
 
     def _add_repeated(self, parent: Element, element: Element, first: Element) -> None:
         what = f"<{parent.tag}><{element.tag}>"
@@ -349,8 +349,8 @@ class Context:
         if strict:
             self.add_problem(SdfError(what, value, where=element.where, allowed=remedy))
         else:
-            shown = what if value is None else f"{what}: {show(value)}"
-            self.add_note("warning", shown, f"is ignored: {remedy}", element.where)
+            text = what if value is None else f"{what}: {show(value)}"
+            self.add_note("warning", text, f"is ignored: {remedy}", element.where)
 
 
 def _suggest_plugin(name: str, known: Iterable[str]) -> str:

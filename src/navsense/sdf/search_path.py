@@ -153,8 +153,8 @@ class SearchPath:
                 return places
             remedy = "nothing is downloaded: get the model by `gz fuel download -u`"
             allowed = reason = "is not in the cache of Fuel"
-            shown = [str(folder) for folder in folders if fuel_uri.server in folder.parts]
-            allowed += f"; searched {', '.join(shown[:_MAX_SHOWN])}" if shown else ""
+            caches = [str(folder) for folder in folders if fuel_uri.server in folder.parts]
+            allowed += f"; searched {', '.join(caches[:_MAX_SHOWN])}" if caches else ""
         error = invalid_value(element, uri, allowed, parent=parent, attribute=attribute, remedy=remedy)
         raise _make_missing_file_error(error, reason, can_skip=can_skip)
 

@@ -279,8 +279,8 @@ class Imu:
             "earth rotation: measured": self.earth_rotation,
             "warning: resolves the earth's rate (7.3e-5 rad/s), which requires earth_rotation": is_rate_missing,
         }
-        others = replace(self, orientation=True, averaged=False, earth_rotation=False)
-        return (*describe_fields(others), *(line for line, applies in lines.items() if applies))
+        spec = replace(self, orientation=True, averaged=False, earth_rotation=False)
+        return (*describe_fields(spec), *(line for line, applies in lines.items() if applies))
 
     @property
     def signals(self) -> tuple[str, ...]:

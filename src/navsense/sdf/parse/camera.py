@@ -197,11 +197,11 @@ def split_multicamera(context: Context, sensor: Element, type_element: Element) 
         context.check(child, POSE)
         with context.collect_errors():
             pose = parse_pose(child, parent=type_element.tag)
-    own = replace(type_element, children=[one for one in type_element.children if one is not child])
+    camera = replace(type_element, children=[element for element in type_element.children if element is not child])
     name = type_element.get_attribute("name") or ""
     children = [
-        replace(one, text=f"{one.text}/{name}/image") if one.tag == "topic" and one.text else one
-        for one in sensor.children
-        if one.tag != type_element.tag
+        replace(element, text=f"{element.text}/{name}/image") if element.tag == "topic" and element.text else element
+        for element in sensor.children
+        if element.tag != type_element.tag
     ]
-    return replace(sensor, children=[*children, own]), pose
+    return replace(sensor, children=[*children, camera]), pose
