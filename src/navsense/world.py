@@ -451,7 +451,9 @@ def _make_stationary_warning(model: Model) -> Note:
 
 def _list_motion_notes(model: Model, imus: Sequence[Imu]) -> Iterator[Note]:
     """Yield the warnings of the motion of a model with IMUs, and what was not read."""
-    motion = None if model.motion is None else get_base(model.motion)
+    if model.motion is None:
+        return
+    motion = get_base(model.motion)
     if isinstance(motion, HasNotes):
         name = f"model {model.name}"
         for reason in motion.find_warnings():

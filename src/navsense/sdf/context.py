@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -104,6 +104,7 @@ class Context:
     fidelity: the fidelity that the caller requested.
     skip_missing: True if the caller wants the world without missing files.
     namespace: the ROS namespace of plug-ins without one, without slashes at its ends; "" if the caller gives none.
+    sources: the absolute paths of the files that were read.
     versions: y of SDF version 1.y by file, in the order of reading.
     problem_count: the number of problems.
     last_problem: the latest of them.
@@ -116,6 +117,7 @@ class Context:
     fidelity: str | None = None
     skip_missing: bool = False
     namespace: str = ""
+    sources: Collection[str] = ()
     versions: dict[str, int] = field(default_factory=dict)
     problem_count: int = 0
     last_problem: NavsenseError | None = None

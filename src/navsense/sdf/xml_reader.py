@@ -75,7 +75,8 @@ class Element:
         while queue:
             element = queue.pop()
             yield element
-            queue.extend(reversed(element.children))
+            if element.children:
+                queue.extend(reversed(element.children))
 
     def get_attribute(self, name: str) -> str | None:
         """Return an attribute without surrounding blanks; None if it is absent or empty."""

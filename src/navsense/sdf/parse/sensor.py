@@ -405,15 +405,14 @@ class SensorParser:
 
     def _parse_visualize(self, element: Element, spec: Sensor) -> bool:
         """Return True if a sensor or a part of its type element is visualized; for a sensor without beams a note."""
-        is_visualized = False
-        for parent in element.walk():
-            child = parent.find("visualize")
-            if child is not None and isinstance(spec, Range | Dvl | Adcp):
-                is_visualized |= parse_child_flag(self.context, parent, "visualize", default=False)
-            elif child is not None:
-                what = f"<{parent.tag}><visualize>"
-                self.context.add_note("unsupported", what, schema.VISUAL_ONLY, child.where)
-        return is_visualized
+        parents = [parent for parent in element.walk() for child in parent.children if child.tag == "visualize"]
+        if isinstance(spec, Range | Dvl | Adcp):
+            flags = [parse_child_flag(self.context, parent, "visualize", default=False) for parent in parents]
+            return any(flags)
+        for parent in parents:
+            what = f"<{parent.tag}><visualize>"
+            self.context.add_note("unsupported", what, schema.VISUAL_ONLY, require_child(parent, "visualize").where)
+        return False
 
     def _make_sensor_context(
         self, parsed_model: ParsedModel, scope: Scope, element: Element, name: str, link: FrameNode, pose: Pose
