@@ -292,8 +292,7 @@ def load(local_file: LocalFile) -> World:
 
 def list_missing_models(world: World) -> set[str]:
     """Return the URIs of the models that navsense skipped."""
-    start = "<include><uri>: "
-    return {note.what.removeprefix(start) for note in world.notes if note.what.startswith(start)}
+    return {note.what.removeprefix("<include><uri>: ") for note in world.notes if note.subject == "include"}
 
 
 def list_poses(world: World) -> dict[str, Pose]:

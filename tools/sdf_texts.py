@@ -299,7 +299,7 @@ TEXTS: dict[str, str] = {
         {POSE}
         update_rate | number | 0 | Hz; 0: once per `max_step_size`
         topic | text | topic of Gazebo | topic of the messages
-        visualize | flag | false | beams of range sensors and DVLs as markers
+        visualize | flag | false | beams of range sensors, DVLs and ADCPs as markers
         frame_id | text | full name of the sensor | frame of the messages
         gz_frame_id | text | | older form of `<frame_id>`
         ignition_frame_id | text | | older form of `<frame_id>`

@@ -120,6 +120,8 @@ def format_sensor(sensor: MountedSensor, *, topics: bool = True) -> Iterator[str
     topic = f", topic {sensor.topic}" if topics else ""
     yield f"    {sensor.spec.type} at {sensor.rate:g} Hz on {sensor.clock or 'true time'}{topic}"
     yield f"    frame {sensor.frame}"
+    if sensor.optical_frame is not None:
+        yield f"    optical frame: {sensor.optical_frame.name}"
     if not sensor.is_on or sensor.switches:
         states = ["on" if sensor.is_on else "off"]
         states += [f"{'on' if switch.on else 'off'} at {switch.time:g} s" for switch in sensor.switches]

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -55,11 +56,11 @@ NamedT = TypeVar("NamedT", bound=HasName)
 
 def find_by_name(objects: Sequence[NamedT], name: str, what: str) -> NamedT:
     """Return the object with a full name or an unambiguous ending of one. Raises `UnknownNameError`."""
-    for one in objects:
-        if one.name == name:
-            return one
-    full = resolve_name(name, [one.name for one in objects], what)
-    return next(one for one in objects if one.name == full)
+    for candidate in objects:
+        if candidate.name == name:
+            return candidate
+    full = resolve_name(name, [candidate.name for candidate in objects], what)
+    return next(candidate for candidate in objects if candidate.name == full)
 
 
 @dataclass(frozen=True)
@@ -198,11 +199,11 @@ class Model:
             queue = [] if root in paths else [root]
             paths.setdefault(root, ())
             for name in queue:
-                for other, joint, sign in neighbors[name]:
-                    if other not in paths:
+                for neighbor, joint, sign in neighbors[name]:
+                    if neighbor not in paths:
                         step = () if joint.track is None else ((joint, sign),)
-                        paths[other] = (*paths[name], *step)
-                        queue.append(other)
+                        paths[neighbor] = (*paths[name], *step)
+                        queue.append(neighbor)
         return {name: path for name, path in paths.items() if path}
 
     __repr__, _repr_html_ = format_title, format_summary_html
@@ -211,7 +212,7 @@ class Model:
         """Return title and table for `repr` and notebooks."""
         kind = "static" if self.static else "no motion" if self.motion is None else type(self.motion).__name__
         title = f"{self.name}: {format_count(len(self.links), 'link')}, {kind}"
-        return Summary("Model", title, ("link", "pose in the model"), [(one.name, one.pose) for one in self.links])
+        return Summary("Model", title, ("link", "pose in the model"), [(link.name, link.pose) for link in self.links])
 
     def link(self, name: str) -> Link:
         """Return a link by any unambiguous ending of its name. Raises `UnknownNameError`."""
@@ -275,13 +276,36 @@ class Switch:
         check_number("time of a switch (s)", self.time, 0.0, field="time")
 
 
+OPTICAL = Pose(rotation=(0.5, -0.5, 0.5, -0.5))
+"""Pose of an optical frame (x right, y down, z forward) in a frame with x forward and z up. Source: REP 103."""
+
+
+@dataclass(frozen=True)
+class OpticalFrame:
+    """The frame of a camera's messages: its name, and its `pose` in the frame of the camera.
+
+    >>> ns.world.OpticalFrame("front_optical").pose == ns.world.OPTICAL
+    True
+    """
+
+    name: str
+    pose: Pose = OPTICAL
+
+    __repr__ = format_spec
+
+    def __post_init__(self) -> None:
+        """Reject fields of a wrong type."""
+        validate_types(self, "of an optical frame")
+
+
 @dataclass(frozen=True)
 class MountedSensor:
     """A sensor on a link: specification, mounting, rate, names.
 
     `rate` is in Hz; a rate of 0 in a file is 1 / max_step_size here. `clock` is the full name of a clock, or None for
-    true time. `frame` is the frame in messages (`<frame_id>`, else the full name of the sensor). With `visualize`,
-    recordings have the beams of a range sensor or DVL as markers.
+    true time. `frame` is the frame in messages (`<frame_id>`, else the full name of the sensor); messages of a camera
+    with an `optical_frame` have that one. With `visualize`, recordings have the beams of a range sensor, DVL or ADCP as
+    markers.
 
     A sensor is on from the start if `is_on`; `switches` change this later. While it is off it publishes nothing, and
     its errors continue: later samples are those of a sensor that was always on.
@@ -305,6 +329,7 @@ class MountedSensor:
     is_on: bool = True
     switches: tuple[Switch, ...] = ()
     visualize: bool = False
+    optical_frame: OpticalFrame | None = None
 
     def __post_init__(self) -> None:
         """Reject fields of a wrong type, and two switches at one time; `World` checks the rate."""
@@ -343,12 +368,15 @@ class MountedSensor:
 NoteKind = Literal["warning", "unsupported", "foreign"]
 """A value that you probably do not want; an element that has no effect; an element of another program."""
 
+NoteSubject = Literal["", "sensor", "plugin", "include"]
+"""A sensor that is not simulated; the plug-in of a sensor that is not read; an included model that is not found."""
+
 
 @dataclass(frozen=True)
 class Note:
     """A note about a world file with its reason. Warnings that a world derives have the name of `sensor` or `model`.
 
-    `unread` is True for the plug-in of a sensor that is not read. Recordings store these notes.
+    `subject` is what the world lacks. Recordings store the notes about plug-ins.
 
     >>> note = ns.world.Note("unsupported", "<visual>", "has only a visual effect")
     >>> print(note)
@@ -361,7 +389,7 @@ class Note:
     where: Where | None = None
     sensor: str = ""
     model: str = ""
-    unread: bool = False
+    subject: NoteSubject = ""
 
     def __str__(self) -> str:
         """Return one line."""
@@ -505,12 +533,14 @@ def make_sensor_warning(world: World) -> Note | None:
     """
     if world.sensors:
         return None
-    unsupported = sum(note.what.startswith("<sensor type=") for note in world.notes)
-    missing = sum(note.kind == "warning" and note.what.startswith("<include><uri>") for note in world.notes)
-    reasons = [f"{format_count(missing, 'included model')} missing"] if missing else []
-    if unsupported:
-        verb = "is" if unsupported == 1 else "are"
-        reasons.insert(0, f"the file has {format_count(unsupported, 'sensor')} that {verb} not simulated")
+    subjects = Counter(note.subject for note in world.notes)
+    sensors, includes = subjects["sensor"], subjects["include"]
+    reasons = []
+    if sensors:
+        verb = "is" if sensors == 1 else "are"
+        reasons.append(f"the file has {format_count(sensors, 'sensor')} that {verb} not simulated")
+    if includes:
+        reasons.append(f"{format_count(includes, 'included model')} missing")
     return Note("warning", f"world {world.name}", f"has no sensor; {', '.join(reasons) or 'the file declares none'}")
 
 
@@ -579,7 +609,8 @@ class World:
         still = (model for model in self.models if _is_left_alone(model))
         notes += map(_make_stationary_warning, still)
         for model in self.models:
-            imus = [one.spec for one in self.sensors if isinstance(one.spec, Imu) and one.model == model.name]
+            specs = [sensor.spec for sensor in self.sensors if sensor.model == model.name]
+            imus = [spec for spec in specs if isinstance(spec, Imu)]
             notes += _list_motion_notes(model, imus)
             notes += _list_joint_notes(model)
         notes += [note for sensor in self.sensors for note in self._list_warnings(sensor)]
@@ -613,7 +644,10 @@ class World:
             for parts, noun in ((self.models, "model"), (self.sensors, "sensor"), (self.clocks, "clock"))
         )
         header = ("sensor", "type", "rate", "clock")
-        rows = [(one.name, one.spec.type, f"{one.rate:g} Hz", get_short_name(one.clock or "")) for one in self.sensors]
+        rows = [
+            (sensor.name, sensor.spec.type, f"{sensor.rate:g} Hz", get_short_name(sensor.clock or ""))
+            for sensor in self.sensors
+        ]
         return Summary("World", f"{self.name}: {', '.join(counts)}", header, rows)
 
     def model(self, name: str) -> Model:
@@ -657,4 +691,4 @@ def with_switch(world: World, sensor: str, *, on: bool, time: float | None = Non
         switched = replace(mounted, is_on=on)
     else:
         switched = replace(mounted, switches=(*mounted.switches, Switch(float(time), on)))
-    return replace(world, sensors=tuple(switched if one is mounted else one for one in world.sensors))
+    return replace(world, sensors=tuple(switched if entry is mounted else entry for entry in world.sensors))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,15 @@ from rosbags.highlevel import AnyReader
 from rosbags.typesys import Stores, get_typestore
 
 import navsense as ns
+from navsense.core.pose import Pose
 from navsense.messages import get_messages
 from navsense.messages.camera import TYPE
 from navsense.recordings.convert import convert
 from navsense.recordings.type_tags import from_json, to_json
+from navsense.recordings.world_json import world_from_json, world_to_json
 from navsense.sensors import Camera, CameraIntrinsics, LensDistortion
 from navsense.testing import example_world
-from navsense.world import World
+from navsense.world import OPTICAL, OpticalFrame, World
 
 K = [457.6, 0.0, 379.9, 0.0, 456.1, 255.2, 0.0, 0.0, 1.0]
 P = [436.2, 0.0, 364.4, -47.98, 0.0, 436.2, 256.9, 0.5, 0.0, 0.0, 1.0, 0.0]
@@ -164,3 +167,22 @@ def test_stored_specification_has_its_numbers() -> None:
     assert stored["intrinsics"]["fx"] == CameraIntrinsics.from_field_of_view(1.047, 320, 240).fx
     assert stored["distortion"] == {"type": "camera_distortion"} | dict.fromkeys(("k1", "k2", "k3", "p1", "p2"), 0.0)
     assert LensDistortion() == from_json(stored["distortion"])
+
+
+@pytest.mark.requirement("CLK-11", "REC-3")
+@pytest.mark.parametrize("frame", [None, OpticalFrame("optical"), OpticalFrame("optical", Pose((0.0, 0.0, 1.0)))])
+def test_optical_frame_is_in_the_world_of_recordings(world: World, frame: OpticalFrame | None) -> None:
+    """Older recordings have it in the specification of the camera."""
+    sensor = replace(world.sensor("eye"), optical_frame=frame)
+    data = world_to_json(replace(world, sensors=(sensor,)))
+    older = json.loads(json.dumps(data))
+    (stored,) = older["sensors"]
+    stored.pop("optical_frame", None)
+    stored["spec"]["optical_frame"] = frame.name if frame else ""
+    stored["spec"]["optical_pose"] = to_json(frame.pose if frame else OPTICAL)
+    for version in (data, older):
+        recorded = world_from_json(version)
+        assert recorded is not None
+        assert recorded.notes == ()
+        restored = recorded.world.sensor("eye")
+        assert (restored.optical_frame, restored.spec) == (frame, sensor.spec)

@@ -13,8 +13,7 @@ from navsense.core.pose import Pose
 from navsense.recordings.static_transforms import list_static_transforms
 from navsense.sdf.schema import CAMERA_TYPES, WIDE_ANGLE_TYPES
 from navsense.sensors import Camera, CameraIntrinsics, CameraProjection, Depth, LensDistortion
-from navsense.sensors.camera import OPTICAL
-from navsense.world import World
+from navsense.world import OPTICAL, OpticalFrame, World
 
 Text = Callable[..., str]
 Load = Callable[..., World]
@@ -158,8 +157,10 @@ def test_optical_frame_of_a_link_has_the_pose_of_the_link(load: Load, wrap_in_wo
     links = '<link name="base">{}</link><link name="optical"><pose>0 0 1 0 0 0.5</pose></link>'
     sensor = make_sensor("<optical_frame_id>optical</optical_frame_id>")
     world = load(wrap_in_world(f'<model name="auv">{links.format(sensor)}</model>'))
-    assert get_camera(world).optical_pose.position == (0.0, 0.0, 1.0)
-    assert get_camera(world).optical_pose != OPTICAL
+    (frame,) = (sensor.optical_frame for sensor in world.sensors)
+    assert frame is not None
+    assert frame.pose.position == (0.0, 0.0, 1.0)
+    assert frame.pose != OPTICAL
 
 
 TOO_SMALL = "must give a focal length below 1e+100 px for a width of 320 px"
@@ -210,7 +211,7 @@ def test_ros1_camera_plugin_is_read(load: Load, wrap_in_link: Text) -> None:
     around = f"<update_rate>30</update_rate>{ROS1}"
     world = load(wrap_in_link(make_sensor(f"<horizontal_fov>1.05</horizontal_fov>{IMAGE}", around=around)))
     sensor, camera = world.sensor("eye"), get_camera(world)
-    assert (sensor.topic, sensor.rate, camera.optical_frame) == ("/bot/front/info", 10.0, "front_optical")
+    assert (sensor.topic, sensor.rate, sensor.optical_frame) == ("/bot/front/info", 10.0, OpticalFrame("front_optical"))
     k, p = camera.effective_intrinsics, camera.effective_projection
     assert k.fx == pytest.approx(863.22975158691406, abs=1e-4)
     assert (k.cx, k.cy, p.tx) == (500.5, 500.5, -k.fx * 0.07)
@@ -256,8 +257,8 @@ def test_optical_frame_of_a_multicamera_is_that_of_the_link(load: Load, wrap_in_
     world = load(wrap_in_world(f'<model name="auv">{links}</model>'))
     assert [sensor.pose.position for sensor in world.sensors] == [(0.0, 0.5, 0.0), (0.0, -0.5, 0.0)]
     for sensor in world.sensors:
-        assert isinstance(sensor.spec, Camera)
-        optical = sensor.pose @ sensor.spec.optical_pose
+        assert sensor.optical_frame is not None
+        optical = sensor.pose @ sensor.optical_frame.pose
         np.testing.assert_allclose(optical.position, (0.0, 0.0, 1.0), rtol=0.0, atol=1e-15)
         np.testing.assert_allclose(optical.rotation, (1.0, 0.0, 0.0, 0.0), rtol=0.0, atol=1e-15)
 

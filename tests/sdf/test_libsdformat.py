@@ -110,7 +110,7 @@ def resolve_poses(path: Path) -> dict[tuple[str, str], Pose | None]:
 
     found = dict(list_poses(complete))
     world = sdf.load(path, path=MODELS)
-    listed = [note.what.rpartition(": ")[2] for note in world.notes if note.what.startswith("<sensor type=")]
+    listed = [note.what.rpartition(": ")[2] for note in world.notes if note.subject == "sensor"]
     sensors: dict[tuple[str, str], Pose | None] = {("sensor", name): None for name in listed}
     sensors |= {("sensor", sensor.name): sensor.pose for sensor in world.sensors}
     if top.tag == "model":

@@ -121,7 +121,7 @@ def test_no_file_is_in_both_tables_and_each_is_a_known_sensor() -> None:
 )
 def test_unread_sensor_is_a_warning(load: Load, file: str) -> None:
     (note,) = (note for note in load(make_world(make_plugin(file, ""))).notes if "<plugin" in note.what)
-    assert (note.kind, note.unread) == ("warning", True)
+    assert (note.kind, note.subject) == ("warning", "plugin")
     assert note.what == f'<model><plugin name="p" filename="{file}">'
     assert note.where is not None
     assert note.where.line == 3
@@ -154,7 +154,7 @@ def test_unread_sensor_is_a_warning(load: Load, file: str) -> None:
 )
 def test_other_plugins_are_no_warnings(load: Load, file: str) -> None:
     (note,) = (note for note in load(make_world(make_plugin(file, ""))).notes if "<plugin" in note.what)
-    assert (note.kind, note.unread) == ("unsupported", False)
+    assert (note.kind, note.subject) == ("unsupported", "")
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_check_run_and_report_list_unread_sensors(tmp_path: Path) -> None:
     assert f"warning: {world}:3: {line}" in checked.output
     run = CliRunner().invoke(cli, ["run", str(world), "--duration", "1", "-o", str(recording)], catch_exceptions=False)
     assert f"warning: {world}:3: {line}" in run.output
-    stored = [note for note in ns.open(recording).world.notes if note.unread]
+    stored = [note for note in ns.open(recording).world.notes if note.subject == "plugin"]
     assert [f"{note.what}: {note.reason}" for note in stored] == [line]
     CliRunner().invoke(cli, ["report", str(recording), "-o", str(page)], catch_exceptions=False)
     assert "libacme_gps.so" in page.read_text(encoding="utf-8")

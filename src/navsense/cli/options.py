@@ -341,7 +341,7 @@ def parse_bandwidth_options(texts: tuple[str, ...]) -> float | dict[str, float] 
 def print_warnings(world: World, *, err: bool) -> None:
     """Print the warnings of a world, the sensors in it that are not simulated, and that it has none."""
     for note in world.notes:
-        if note.kind == "warning" or note.what.startswith("<sensor type="):
+        if note.kind == "warning" or note.subject == "sensor":
             click.echo(f"warning: {note}", err=err)
     from navsense.world import make_sensor_warning
 

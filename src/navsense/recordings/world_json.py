@@ -38,7 +38,19 @@ from navsense.motion.velocity_commands import Drive
 from navsense.recordings.topic_names import TopicNames, allocate_topics, topics_from_json
 from navsense.recordings.type_tags import EQUIVARIANCE_KEY, HasType, UnknownTypeError, from_json, to_json
 from navsense.sensors.base import OpaqueSensor, Output, Sensor, list_signals
-from navsense.world import CurrentTopic, Joint, LayersTopic, Link, Model, MountedSensor, Note, Switch, World
+from navsense.world import (
+    OPTICAL,
+    CurrentTopic,
+    Joint,
+    LayersTopic,
+    Link,
+    Model,
+    MountedSensor,
+    Note,
+    OpticalFrame,
+    Switch,
+    World,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -111,7 +123,7 @@ def world_to_json(world: World, topics: TopicNames | None = None) -> dict[str, A
     field = environment.magnetic_field
     fields = field.fields if isinstance(field, FieldSum) else (field,)
     anomalies = [to_json(anomaly) for anomaly in fields if type(anomaly) is Anomaly]
-    unread = [{"what": note.what, "reason": note.reason} for note in world.notes if note.unread]
+    unread = [{"what": note.what, "reason": note.reason} for note in world.notes if note.subject == "plugin"]
     # The name of a grid is stored without its folder, which is of one machine.
     geoid = environment.geoid and to_json(replace(environment.geoid, file=Path(environment.geoid.file).name))
     optional = {"anomalies": anomalies, "unread_plugins": unread, "geoid": geoid}
@@ -188,6 +200,7 @@ def _sensor_to_json(sensor: MountedSensor, topics: TopicNames) -> dict[str, Any]
         "is_on": sensor.is_on,
         "switches": to_json(sensor.switches),
         **({"visualize": True} if sensor.visualize else {}),
+        **({} if sensor.optical_frame is None else {"optical_frame": to_json(sensor.optical_frame)}),
         "type": spec.type,
         "outputs": [to_json(output) for output in spec.outputs],
         "noise": noise_to_json(sensor),
@@ -256,7 +269,16 @@ class WorldParser:
             is_on=bool(data["is_on"]),
             switches=self._parse_switches(name, data.get("switches", [])),
             visualize=bool(data.get("visualize", False)),
+            optical_frame=self._parse_optical_frame(name, data),
         )
+
+    def _parse_optical_frame(self, name: str, data: Mapping[str, Any]) -> OpticalFrame | None:
+        """Return the optical frame of a camera; older recordings have it in the specification."""
+        spec = data["spec"]
+        if isinstance(spec, Mapping) and spec.get("optical_frame"):
+            pose = self.parse_value(f"optical_pose of {name}", spec.get("optical_pose"), Pose)
+            return OpticalFrame(str(spec["optical_frame"]), pose or OPTICAL)
+        return self.parse_value(f"optical frame of {name}", data.get("optical_frame"), OpticalFrame)
 
     def parse_model(self, data: Mapping[str, Any]) -> Model:
         """Return a model; a moving one has `RECORDED_MOTION`, with the source of the motion if it is stored."""
@@ -355,7 +377,7 @@ def _parse_world(data: Mapping[str, Any]) -> RecordedWorld:
 
 def _parse_unread_plugins(items: Sequence[Mapping[str, Any]]) -> tuple[Note, ...]:
     """Return the notes about plug-ins of sensors that were not read."""
-    return tuple(Note("warning", str(item["what"]), str(item["reason"]), unread=True) for item in items)
+    return tuple(Note("warning", str(item["what"]), str(item["reason"]), subject="plugin") for item in items)
 
 
 def list_notes(data: Any) -> tuple[str, ...]:

@@ -189,7 +189,7 @@ def _build_report_data(
         tracks=select_tracks(world, truth),
         has_true_time=has_true_time or any(reading.clock_error.any() for reading in readings.values()),
         # Of all notes, only the warnings about stationary models have the name of a model.
-        world_warnings=tuple(note for note in world.notes if note.model or note.unread) if world else (),
+        world_warnings=tuple(note for note in world.notes if note.model or note.subject == "plugin") if world else (),
         **fields,
     )
 

@@ -88,10 +88,13 @@ def load(
         raise SdfError("path of a world", repr(file), allowed=allowed, remedy=remedy)
     with inputs.collect_inputs() as sources, pause_garbage_collection():
         context = Context(
-            os.fsdecode(file), fidelity, skip_missing=missing == "skip", namespace=parse_namespace(namespace)
+            os.fsdecode(file),
+            fidelity,
+            skip_missing=missing == "skip",
+            namespace=parse_namespace(namespace),
+            sources=sources,
         )
-        world = _load_world(context, path, sensors, xacro or {}, expand_xacro=expand_xacro)
-    return replace(world, sources=frozenset(sources))
+        return _load_world(context, path, sensors, xacro or {}, expand_xacro=expand_xacro)
 
 
 def _load_world(
@@ -222,6 +225,7 @@ def _build_world(
         solids=_parse_solids(context, search, sensors, parsed_models),
         notes=context.list_notes(),
         current_topic=topic,
+        sources=frozenset(context.sources),
     )
 
 

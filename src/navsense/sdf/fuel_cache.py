@@ -49,14 +49,14 @@ def parse_fuel_uri(uri: str) -> FuelUri | None:
 
     A URI with a part that is no name in a folder, such as `..` or `%2Fetc`, is another text.
     """
-    found = _URI.fullmatch(uri)
-    if found is None:
+    match = _URI.fullmatch(uri)
+    if match is None:
         return None
-    server, owner, name = (unquote(found[key]).lower() for key in ("server", "owner", "name"))
-    files = [unquote(part) for part in (found["file"] or "").split("/") if part]
+    server, owner, name = (unquote(match[key]).lower() for key in ("server", "owner", "name"))
+    files = [unquote(part) for part in (match["file"] or "").split("/") if part]
     if not all(map(_is_entry_name, (server, owner, name, *files))):
         return None
-    version = "" if found["version"] in (None, "tip") else found["version"]
+    version = "" if match["version"] in (None, "tip") else match["version"]
     return FuelUri(server, owner, name, version, "/".join(files))
 
 

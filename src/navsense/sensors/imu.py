@@ -283,8 +283,8 @@ class Imu:
             # Without digits of rounding errors: 0 and not 4e-17, nor -0.
             numbers = " ".join(f"{round(number, 9) + 0.0:g}" for number in self.reference)
             lines[f"reference of the orientation, to the world (w x y z): {numbers}"] = True
-        remaining = replace(self, orientation=True, averaged=False, earth_rotation=False, reference=None)
-        return (*describe_fields(remaining), *(line for line, applies in lines.items() if applies))
+        spec = replace(self, orientation=True, averaged=False, earth_rotation=False, reference=None)
+        return (*describe_fields(spec), *(line for line, applies in lines.items() if applies))
 
     @property
     def signals(self) -> tuple[str, ...]:

@@ -138,18 +138,18 @@ def _find_actuators(model: Element) -> tuple[str, ...]:
     """Return descriptions of the actuators of a model and its nested models; plug-ins come before joints."""
     parts = list(_walk_candidates(model))
     driven = {text for part in parts if part.tag == "plugin" for text in (element.text for element in part.walk())}
-    found: dict[str, None] = {}
+    actuators: dict[str, None] = {}
     for part in parts:
         name = part.get_attribute("name") or ""
         if part.tag == ACTUATOR_TAG:
-            found[name] = None
+            actuators[name] = None
         elif part.tag == "plugin":
             file = part.get_attribute("filename") or ""
             if is_actuator(file, name):
-                found[f"plug-in {file or name}"] = None
+                actuators[f"plug-in {file or name}"] = None
         elif part.get_attribute("type") != "fixed" and (name in driven or _has_effort(part)):
-            found[f"joint {name}"] = None
-    return tuple(sorted(found, key=lambda words: words.startswith("joint")))
+            actuators[f"joint {name}"] = None
+    return tuple(sorted(actuators, key=lambda words: words.startswith("joint")))
 
 
 def _walk_candidates(element: Element) -> Iterator[Element]:

@@ -80,9 +80,6 @@ _DEPTH_TYPE, _DEPTH_CAMERA_TYPE = "depth", "depth_camera"
 """Types that are both a sensor of navsense and an older camera of Gazebo."""
 
 
-NOT_DRAWN = "the beams of an ADCP are not drawn"
-
-
 class ConvertedPlugin(NamedTuple):
     """A plug-in of a model that is converted to a `<sensor>`, and its entry."""
 
@@ -129,7 +126,7 @@ class SensorParser:
             for element in scope.element.find_all("plugin"):
                 plugin = find_model_plugin(element)
                 if plugin is None:
-                    self.context.note_unread_plugin(scope.element.tag, element, MODEL_PLUGINS)
+                    self.context.note_plugin(scope.element.tag, element, MODEL_PLUGINS)
                     continue
                 with self.context.collect_errors():
                     plugin_element = add_namespace(self.context, element, plugin.schema)
@@ -245,7 +242,8 @@ class SensorParser:
         return []
 
     def _note_not_simulated(self, element: Element, sensor_type: str, name: str, reason: str) -> None:
-        self.context.add_note("unsupported", f'<sensor type="{sensor_type}">: {name}', reason, element.where)
+        what = f'<sensor type="{sensor_type}">: {name}'
+        self.context.add_note("unsupported", what, reason, element.where, subject="sensor")
         self.context.note_plugins(element)
 
     def _parse_dsros_dvl(
@@ -319,6 +317,9 @@ class SensorParser:
             spec = plugin.entry.finish(self.context, plugin.element, spec, sensor_context)
         if model_plugin is not None:
             spec = model_plugin.entry.finish(self.context, model_plugin.element, spec, sensor_context)
+        optical_frame = None
+        if isinstance(spec, Camera):
+            optical_frame = camera.parse_optical_frame(type_element, sensor_context)
         sensor = self._mount_sensor(
             parsed_model,
             scope,
@@ -330,28 +331,31 @@ class SensorParser:
             rate=self._parse_rate(element),
             topic=self._parse_topic(element, link, name, sensor_type),
             frame=self._parse_frame(element) or name,
+            optical_frame=optical_frame,
         )
         return [sensor]
 
     def _apply_plugin(self, sensor: Element, sensor_type: str, model: str) -> tuple[Element, AppliedPlugin | None]:
         """Return a sensor with the values of its plug-in as elements, and the plug-in; None if none is read."""
-        found = [
+        plugins = [
             AppliedPlugin(child, entry)
             for child in sensor.find_all("plugin")
             if (entry := find_sensor_plugin(child, sensor_type)) is not None
         ]
-        if not found:
+        if not plugins:
             return sensor, None
-        plugin, *others = found
+        plugin, *further_plugins = plugins
         self.context.check(plugin.element, plugin.entry.schema)
-        for other in others:
+        for further_plugin in further_plugins:
             reason = f"is one of several; the one on line {plugin.element.line} is used"
-            file = other.element.get_attribute("filename")
-            self.context.add_note("unsupported", f'<sensor><plugin filename="{file}">', reason, other.element.where)
-        elements = [plugin.element for plugin in found]
+            file = further_plugin.element.get_attribute("filename")
+            self.context.add_note(
+                "unsupported", f'<sensor><plugin filename="{file}">', reason, further_plugin.element.where
+            )
+        elements = [plugin.element for plugin in plugins]
         element = add_namespace(self.context, plugin.element, plugin.entry.schema, self.beam_namespaces)
-        others_removed = replace(sensor, children=[child for child in sensor.children if child not in elements])
-        applied = plugin.entry.apply(self.context, copy_state(others_removed, element), element)
+        bare_sensor = replace(sensor, children=[child for child in sensor.children if child not in elements])
+        applied = plugin.entry.apply(self.context, copy_state(bare_sensor, element), element)
         topic = applied.find("topic")
         if topic is not None and topic.text.startswith(MODEL_NAMESPACE):
             topic = topic.make_element("topic", f"/{model}{topic.text.removeprefix(MODEL_NAMESPACE)}")
@@ -368,10 +372,10 @@ class SensorParser:
             with self.context.collect_errors():
                 camera_name = parse_name(type_element)
                 check_unique(type_element, camera_name, cameras, "the cameras of its sensor")
-                one, offset = camera.split_multicamera(self.context, element, type_element)
+                camera_element, offset = camera.split_multicamera(self.context, element, type_element)
                 full_name = join_names(type_element, name, camera_name)
                 sensors += self._parse_simulated_sensor(
-                    parsed_model, scope, link, one, full_name, Camera.type, offset=offset
+                    parsed_model, scope, link, camera_element, full_name, Camera.type, offset=offset
                 )
         return sensors
 
@@ -401,15 +405,14 @@ class SensorParser:
 
     def _parse_visualize(self, element: Element, spec: Sensor) -> bool:
         """Return True if a sensor or a part of its type element is visualized; for a sensor without beams a note."""
-        is_visualized = False
-        for parent in element.walk():
-            child = parent.find("visualize")
-            if child is not None and isinstance(spec, Range | Dvl):
-                is_visualized |= parse_child_flag(self.context, parent, "visualize", default=False)
-            elif child is not None:
-                reason = NOT_DRAWN if isinstance(spec, Adcp) else schema.VISUAL_ONLY
-                self.context.add_note("unsupported", f"<{parent.tag}><visualize>", reason, child.where)
-        return is_visualized
+        parents = [parent for parent in element.walk() for child in parent.children if child.tag == "visualize"]
+        if isinstance(spec, Range | Dvl | Adcp):
+            flags = [parse_child_flag(self.context, parent, "visualize", default=False) for parent in parents]
+            return any(flags)
+        for parent in parents:
+            what = f"<{parent.tag}><visualize>"
+            self.context.add_note("unsupported", what, schema.VISUAL_ONLY, require_child(parent, "visualize").where)
+        return False
 
     def _make_sensor_context(
         self, parsed_model: ParsedModel, scope: Scope, element: Element, name: str, link: FrameNode, pose: Pose
@@ -436,9 +439,9 @@ class SensorParser:
         """Return the type element of a sensor, which may have another name than the type."""
         tags = (sensor_type, *schema.list_aliases(sensor_type))
         type_elements = [child for tag in tags if (child := element.find(tag)) is not None]
-        for other in type_elements[1:]:
+        for alias in type_elements[1:]:
             allowed = f"is another name of <{sensor_type}>; remove one of them"
-            self.context.add_problem(invalid_value(other, "is duplicated", allowed))
+            self.context.add_problem(invalid_value(alias, "is duplicated", allowed))
         gazebo_tags = [f"<{tag}>" for tag in tags if tag in schema.GAZEBO_TYPE_ELEMENTS]
         if not type_elements and gazebo_tags and element.get_attribute("type") == "custom":
             remedy = f'write <sensor type="{sensor_type}"> for the elements of navsense'

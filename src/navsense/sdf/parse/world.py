@@ -146,7 +146,7 @@ def parse_environment(
     """
     world = scope.element
     origin = _parse_origin(context, world) or default_origin
-    _warn_about_defaults(context, world, given=() if default_field is None else ("magnetic_field",))
+    _warn_about_defaults(context, world, tags=() if default_field is None else ("magnetic_field",))
     magnetic = _parse_magnetic_field(context, world, origin, default_field or DEFAULT_MAGNETIC_FIELD)
     local_fields: tuple[VectorField, ...] = (*_parse_dipoles(context, scope), *parse_anomalies(context, world))
     atmosphere, problems = _parse_atmosphere(context, world)
@@ -168,7 +168,7 @@ def report_atmosphere(context: Context, problems: Sequence[NavsenseError], senso
     Every sensor type of a user is taken as one that uses it.
     """
     if all(type(sensor.spec) in _WITHOUT_AIR for sensor in sensors):
-        context.note_harmless(problems, "no sensor measures the pressure of the air")
+        context.add_warnings(problems, "no sensor measures the pressure of the air")
     else:
         for problem in problems:
             context.add_problem(problem)
@@ -209,13 +209,13 @@ def _parse_geoid(context: Context, world: Element) -> Geoid | None:
     return None
 
 
-def _warn_about_defaults(context: Context, world: Element, given: tuple[str, ...]) -> None:
-    """Warn about each field with SDF's default value in a world with a latitude and longitude, except those `given`."""
+def _warn_about_defaults(context: Context, world: Element, tags: tuple[str, ...]) -> None:
+    """Warn about each field with SDF's default value in a world with latitude and longitude, except those of `tags`."""
     place = world.find("spherical_coordinates")
     if place is None or place.find("latitude_deg") is None or place.find("longitude_deg") is None:
         return
     for tag, (default, element) in LOCATION_FIELDS.items():
-        if tag not in given and world.find(tag, f"navsense:{tag}") is None:
+        if tag not in tags and world.find(tag, f"navsense:{tag}") is None:
             value = " ".join(f"{part:g}" for part in default)
             reason = f"is absent: SDF's default {value} is not the field at this place; add {element}, or <{tag}>"
             context.add_note("warning", f"<world><{tag}>", reason, place.where)
@@ -271,7 +271,7 @@ def _parse_atmosphere(context: Context, world: Element) -> tuple[Atmosphere, lis
     if element is None:
         return Atmosphere(), []
     atmosphere = Atmosphere()
-    with context.hold_problems() as problems:
+    with context.defer_problems() as problems:
         air_type = require_attribute_text(element, "type")
         if air_type != ADIABATIC:
             raise invalid_value(element, air_type, f"must be {ADIABATIC}", attribute="type")
@@ -319,10 +319,10 @@ def _require_origin(element: Element, origin: Origin | None) -> Origin:
 
 def _note_unused(context: Context, world: Element, tag: str, element: Element) -> None:
     """Add a note about a uniform field that an element of navsense overrides."""
-    other = world.find(tag)
-    if other is not None:
+    field = world.find(tag)
+    if field is not None:
         reason = f"<{element.tag}> on line {element.line} overrides it"
-        context.add_note("unsupported", f"<world><{tag}>", reason, other.where)
+        context.add_note("unsupported", f"<world><{tag}>", reason, field.where)
 
 
 def _parse_water(context: Context, world: Element, origin: Origin | None) -> Water | None:

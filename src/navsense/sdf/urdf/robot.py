@@ -153,9 +153,9 @@ class _RobotConverter:
             first = min(cycle, key=lambda joint: joint.element.line)
             start = cycle.index(first)
             names = [joint.parent for joint in (cycle[start:] + cycle[:start])]
-            shown = " -> ".join((*names, names[0]) if len(names) < 8 else (*names[:3], f"... {len(names)} links"))
+            cycle_text = " -> ".join((*names, names[0]) if len(names) < 8 else (*names[:3], f"... {len(names)} links"))
             allowed = "the joints must not form a cycle of links"
-            self.context.add_problem(invalid_value(first.element, shown, allowed, attribute="name"))
+            self.context.add_problem(invalid_value(first.element, cycle_text, allowed, attribute="name"))
             del self.parent_joints[first.child]
         self._check_root()
         for name, joint in self.parent_joints.items():
@@ -321,16 +321,16 @@ class _RobotConverter:
         done: set[str] = set()
         for name in list(self.parent_joints):
             chain: list[_UrdfJoint] = []
-            seen: dict[str, int] = {}
+            indices: dict[str, int] = {}
             link = name
             while link in self.parent_joints and link not in done:
-                if link in seen:
-                    yield list(reversed(chain[seen[link] :]))
+                if link in indices:
+                    yield list(reversed(chain[indices[link] :]))
                     break
-                seen[link] = len(chain)
+                indices[link] = len(chain)
                 chain.append(self.parent_joints[link])
                 link = chain[-1].parent
-            done.update(seen)
+            done.update(indices)
 
     def _check_root(self) -> None:
         """Add a problem if several links have no parent joint."""
@@ -341,10 +341,10 @@ class _RobotConverter:
             return
         roots.sort(key=lambda link: link.line)
         names = [link.attributes["name"].strip() for link in roots]
-        shown = ", ".join(names if len(names) < 8 else (*names[:6], f"... {len(names)} links"))
+        names_text = ", ".join(names if len(names) < 8 else (*names[:6], f"... {len(names)} links"))
         allowed = "a robot has one root link; these links have no parent joint"
         remedy = f"join {names[1]} to the others by a <joint>"
-        self.context.add_problem(invalid_value(roots[1], shown, allowed, attribute="name", remedy=remedy))
+        self.context.add_problem(invalid_value(roots[1], names_text, allowed, attribute="name", remedy=remedy))
 
     def _make_link_pose(self, joint: _UrdfJoint) -> Element:
         """Return the pose of the child link of a joint."""
