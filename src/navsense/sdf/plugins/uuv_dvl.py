@@ -51,8 +51,7 @@ from navsense.sdf.parse.doppler import (
     parse_plugin_track,
 )
 from navsense.sdf.parse.sensor_context import SensorContext
-from navsense.sdf.plugins.base import ModelPlugin, PluginSensor, parse_topic
-from navsense.sdf.plugins.uuv_common import NED, NED_SUFFIX
+from navsense.sdf.plugins.base import NED, NED_SUFFIX, ModelPlugin, PluginSensor, parse_topic
 from navsense.sdf.ros_names import find_declared_namespace
 from navsense.sdf.schema import UUV_DVL_FILE, UUV_DVL_PLUGIN
 from navsense.sdf.values import invalid_value, map_spec_errors, parse_text, require_child
