@@ -36,6 +36,7 @@ from navsense.sdf.plugins.base import (
     ModelPlugin,
     SensorPlugin,
     parse_topic,
+    resolve_topic,
     set_child,
 )
 from navsense.sdf.plugins.namespace import add_namespace, find_beam_namespaces
@@ -157,6 +158,8 @@ class SensorParser:
             )
             return
         topic = parse_topic(element, plugin.tags.topic, plugin.tags.namespace)
+        if topic:
+            topic = resolve_topic(self.context, element.find(plugin.tags.topic) or element, topic) or ""
         sensor_context = self._make_sensor_context(parsed_model, scope, element, name, link, Pose())
         plugin_sensor = plugin.parse(self.context, element, sensor_context, sensors)
         if plugin_sensor is None:
@@ -490,11 +493,8 @@ class SensorParser:
             child = camera.find_info_topic(element) or child
         topic = None
         if child is not None and child.text and child.text != "__default__":
-            topic = normalize_topic(child.text)
-            if topic is None:
-                allowed = "must contain more than @ ~ // and :="
-                self.context.add_problem(invalid_value(child, child.text, allowed, parent="sensor"))
-            elif sensor_type == Camera.type and child.tag == "topic":
+            topic = resolve_topic(self.context, child, child.text, "sensor")
+            if topic is not None and sensor_type == Camera.type and child.tag == "topic":
                 topic = camera.make_info_topic(declared_type, topic)
             if topic in self.taken_topics:
                 reason = f"is already the topic of {self.taken_topics[topic]}; the default {default} is used"

@@ -233,9 +233,20 @@ def make_plugin_schema(
 
 
 def parse_topic(element: Element, tag: str, namespace_tag: str = UUV_TAGS.namespace) -> str:
-    """Return the topic of a child in the namespace of the plug-in; "" without one."""
-    topic = join_ros_topic(find_declared_namespace(element, namespace_tag), element.get_text(tag))
-    return (normalize_topic(topic) or "") if topic else ""
+    """Return the topic of a child in the namespace of the plug-in, as the file gives it; "" without one."""
+    return join_ros_topic(find_declared_namespace(element, namespace_tag), element.get_text(tag))
+
+
+def resolve_topic(context: Context, element: Element, text: str, parent: str = "plugin") -> str | None:
+    """Return the valid topic for a text, with a warning if it is another one; None and a problem without one."""
+    topic = normalize_topic(text)
+    if topic is None:
+        allowed = "must contain more than @ ~ // and :="
+        context.add_problem(invalid_value(element, text, allowed, parent=parent))
+    elif topic.lstrip("/") != text.lstrip("/"):
+        reason = f"has invalid characters: the topic is {topic}"
+        context.add_note("warning", f"<{element.tag}>: {text}", reason, element.where)
+    return topic
 
 
 def limit_rate(context: Context, sensor: Element, plugin: Element, tag: str, default: float = 0.0) -> Element:

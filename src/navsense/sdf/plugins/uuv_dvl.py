@@ -43,6 +43,7 @@ from navsense.core.names import WORLD_FRAME, get_short_name, suggest_name
 from navsense.core.pose import Pose
 from navsense.noise.specification import Noise
 from navsense.sdf.context import Context
+from navsense.sdf.names import normalize_topic
 from navsense.sdf.parse.children import parse_child_flag, parse_child_number, parse_child_text
 from navsense.sdf.parse.doppler import (
     STRENGTH_TAG,
@@ -175,6 +176,7 @@ def _find_sonar(
     link_child, topic_child = (element.find(f"{name}_{index}") or element for name in ("beam_link_name", "beam_topic"))
     with context.collect_errors():
         name, topic = parse_text(link_child, parent=element.tag), parse_topic(element, topic_child.tag)
+        topic = normalize_topic(topic) or topic
         sonars = [Sonar(sensor, sensor.spec) for sensor in sensors if isinstance(sensor.spec, Range)]
         on_link = [sonar for sonar in sonars if f"::{sonar.sensor.link}".endswith(f"::{name}")]
         if not on_link and context.problem_count and sensor_context.find_pose(name) is not None:
