@@ -19,7 +19,7 @@ from navsense.core.geodesy import Origin
 from navsense.environment.base import UniformField
 from navsense.noise.specification import Noise
 from navsense.sdf.context import PLUGIN_NOT_RUN
-from navsense.sdf.plugin_files import MISSING_SENSOR, NO_EFFECT_ON_SENSOR, explain_unread_sensor, normalize_file
+from navsense.sdf.plugin_files import NO_EFFECT, NO_SENSOR, explain_unread_sensor, normalize_file
 from navsense.sdf.plugins.registry import MODEL_PLUGINS, SENSOR_PLUGINS
 from navsense.sensors import AirPressure, Altimeter, Imu, Magnetometer, NavSat
 from navsense.sensors.range import Range
@@ -183,9 +183,9 @@ def test_unread_sensors_are_reported_in_each_place(load: Load, wrap_in_world: Te
     world = load(wrap_in_world(f'{plugin}<model name="m"><link name="l">{plugin}{sensors}</link></model>'))
     found = [(note.what.partition(">")[0], note.kind, note.reason) for note in world.notes if "acme" in note.what]
     assert found == [
-        ("<world", "warning", MISSING_SENSOR),
-        ("<link", "warning", MISSING_SENSOR),
-        ("<sensor", "warning", NO_EFFECT_ON_SENSOR),
+        ("<world", "warning", NO_SENSOR),
+        ("<link", "warning", NO_SENSOR),
+        ("<sensor", "warning", NO_EFFECT),
         ("<sensor", "unsupported", PLUGIN_NOT_RUN),
     ]
 
@@ -195,7 +195,7 @@ def test_check_run_and_report_list_unread_sensors(tmp_path: Path) -> None:
     world, recording, page = tmp_path / "w.sdf", tmp_path / "r.mcap", tmp_path / "r.html"
     imu = make_plugin("libgazebo_ros_imu.so", "<bodyName>board</bodyName>", "imu")
     world.write_text(make_world(make_plugin("libacme_gps.so", "", "gps") + imu), encoding="utf-8")
-    line = f'<model><plugin name="gps" filename="libacme_gps.so">: {MISSING_SENSOR}'
+    line = f'<model><plugin name="gps" filename="libacme_gps.so">: {NO_SENSOR}'
     checked = CliRunner().invoke(cli, ["check", str(world)], catch_exceptions=False)
     assert f"warning: {world}:3: {line}" in checked.output
     run = CliRunner().invoke(cli, ["run", str(world), "--duration", "1", "-o", str(recording)], catch_exceptions=False)
@@ -204,7 +204,7 @@ def test_check_run_and_report_list_unread_sensors(tmp_path: Path) -> None:
     assert [f"{note.what}: {note.reason}" for note in stored] == [line]
     CliRunner().invoke(cli, ["report", str(recording), "-o", str(page)], catch_exceptions=False)
     assert "libacme_gps.so" in page.read_text(encoding="utf-8")
-    assert MISSING_SENSOR in page.read_text(encoding="utf-8")
+    assert NO_SENSOR in page.read_text(encoding="utf-8")
 
 
 # laws

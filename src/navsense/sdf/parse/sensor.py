@@ -30,14 +30,12 @@ from navsense.sdf.parse.type_element import TypeElementParser, make_type_element
 from navsense.sdf.parse.world import DEFAULT_STEP, parse_classic
 from navsense.sdf.plugins import dsros_dvl
 from navsense.sdf.plugins.base import (
-    MODEL_NAMESPACE,
     NED_SUFFIX,
     SENSOR_EXTENSIONS,
     ModelPlugin,
     SensorPlugin,
     parse_topic,
     resolve_topic,
-    set_child,
 )
 from navsense.sdf.plugins.namespace import add_namespace, find_beam_namespaces
 from navsense.sdf.plugins.registry import MODEL_PLUGINS, find_model_plugin, find_sensor_plugin
@@ -349,13 +347,10 @@ class SensorParser:
             file = other.element.get_attribute("filename")
             self.context.add_note("unsupported", f'<sensor><plugin filename="{file}">', reason, other.element.where)
         elements = [plugin.element for plugin in found]
-        element = add_namespace(self.context, plugin.element, plugin.entry.schema, self.beam_namespaces)
+        default = model if plugin.entry.in_model_namespace else ""
+        element = add_namespace(self.context, plugin.element, plugin.entry.schema, self.beam_namespaces, default)
         others_removed = replace(sensor, children=[child for child in sensor.children if child not in elements])
         applied = plugin.entry.apply(self.context, copy_state(self.context, others_removed, element), element)
-        topic = applied.find("topic")
-        if topic is not None and topic.text.startswith(MODEL_NAMESPACE):
-            topic = topic.make_element("topic", f"/{model}{topic.text.removeprefix(MODEL_NAMESPACE)}")
-            applied = set_child(applied, topic, replaces=True)
         return applied, plugin._replace(element=element)
 
     def _parse_multicamera(

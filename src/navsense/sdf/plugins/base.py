@@ -1,12 +1,13 @@
 """Tables of plug-ins that are sensors.
 
 A dialect is a module with two tables: `MODEL_PLUGINS` for the plug-ins of a model, `SENSOR_PLUGINS` for those in a
-`<sensor>`. `registry` joins the tables. An entry has a schema, and either
+`<sensor>`. `registry` joins the tables. An entry has a schema, and one of these functions:
 
-- `convert`, which returns elements of a `<sensor>`. Their parsers then read them, as if the file had these elements.
-- `parse`, which returns a specification: the DVL and the pressure sensor of the UUV Simulator.
+- `convert`, for a plug-in of a model, returns the elements of a `<sensor>`. It is usually that of a `NoiseTable`.
+- `apply`, for a plug-in in a `<sensor>`, returns the sensor with other elements.
+- `parse`, for the DVL and the pressure sensor of the UUV Simulator, returns a specification.
 
-`convert` is usually that of a `NoiseTable`: element of the plug-in -> channel and field of its noise.
+The parsers of sensors read the elements of the first two, as if the file had them.
 """
 
 from __future__ import annotations
@@ -49,9 +50,6 @@ NED: Quaternion = (0.0, 1.0, 0.0, 0.0)
 
 NED_SUFFIX = "_ned"
 """End of the frame of a sensor with the axes forward, right, down."""
-
-MODEL_NAMESPACE = "/~"
-"""Beginning of the topic of a converted plug-in whose namespace is the name of the model."""
 
 
 class PluginSensor(NamedTuple):
@@ -100,10 +98,10 @@ class PluginTags(NamedTuple):
             w, *xyz = NED
             text = " ".join(map(repr, (0.0, 0.0, 0.0, *xyz, w)))
             return [plugin.make_element("pose", text, attributes={"rotation_format": "quat_xyzw"})]
+        origin: Vector = (0.0, 0.0, 0.0)
         numbers: list[float] = []
         for tag in (self.pose, self.rotation):
-            zero = (0.0, 0.0, 0.0)
-            numbers += parse_child_vector(context, plugin, tag, zero) if tag else zero
+            numbers += parse_child_vector(context, plugin, tag, origin) if tag else origin
         return [plugin.make_element("pose", " ".join(map(repr, numbers)))] if any(numbers) else []
 
 
@@ -145,13 +143,13 @@ def parse_origin(context: Context, plugin: Element, defaults: Mapping[str, float
             context.add_problem(invalid_value(child, child.text, allowed, parent=plugin.tag))
             number = default
         numbers.append(number)
-    latitude, longitude, elevation, *clockwise = numbers
-    origin = make_origin(latitude, longitude, elevation, 90.0 - clockwise[0] if clockwise else 0.0)
+    latitude, longitude, elevation, *heading = numbers
+    origin = make_origin(latitude, longitude, elevation, 90.0 - heading[0] if heading else 0.0)
     return EarthReference(origin, is_default=plugin.find(*defaults) is None)
 
 
 def rotate_to_world(origin: Origin | None, east: float, north: float, up: float) -> Vector:
-    """Return the components along the axes of the world of a vector along east, north and up, at its origin.
+    """Return a vector along east, north and up as one along the axes of a world with an origin.
 
     Without an origin, x is east and y is north.
 
@@ -206,6 +204,7 @@ class SensorPlugin(NamedTuple):
     schema: the elements of the plug-in.
     sensor_types: the types of sensors that it belongs to, by their names in navsense.
     apply: returns the sensor with the values of the plug-in as its elements.
+    in_model_namespace: True if the default namespace in ROS 1 is the name of the model.
     merges_rays: returns True if all rays of a scanner make one range.
     parse_origin: returns the origin that the plug-in declares, for the `<spherical_coordinates>` of the world.
     refine_spec: returns the specification with what elements of a sensor cannot describe.
@@ -214,6 +213,7 @@ class SensorPlugin(NamedTuple):
     schema: ElementSchema
     sensor_types: frozenset[str]
     apply: Callable[[Context, Element, Element], Element]
+    in_model_namespace: bool = False
     merges_rays: Callable[[Element], bool] = lambda _: False
     parse_origin: ReferenceParser | None = None
     refine_spec: SpecRefinement | None = None
@@ -263,10 +263,15 @@ def limit_rate(context: Context, sensor: Element, plugin: Element, tag: str, def
 
 def set_child(sensor: Element, child: Element, *, replaces: bool = False) -> Element:
     """Return a sensor with a child if it has no child with this tag; with `replaces` in any case."""
-    others = [other for other in sensor.children if other.tag != child.tag]
-    if len(others) < len(sensor.children) and not replaces:
+    siblings = [sibling for sibling in sensor.children if sibling.tag != child.tag]
+    if len(siblings) < len(sensor.children) and not replaces:
         return sensor
-    return replace(sensor, children=[*others, child])
+    return replace(sensor, children=[*siblings, child])
+
+
+def get_first_text(plugin: Element, *tags: str) -> str:
+    """Return the first text of some children, "" without one."""
+    return next((plugin.get_text(tag) for tag in tags if plugin.get_text(tag)), "")
 
 
 class NoiseTag(NamedTuple):
@@ -315,8 +320,8 @@ def parse_values(
         return None
     with context.collect_errors():
         length = count if len(child.text.split()) > 1 else 1
-        allowed = f"must be a finite number{f', or {count},' if count > 1 else ''} of absolute value below "
-        allowed += f"{MAX_MAGNITUDE:g}"
+        choice = f"a finite number, or {count}," if count > 1 else "a finite number"
+        allowed = f"must be {choice} of absolute value below {MAX_MAGNITUDE:g}"
         numbers = list(parse_numbers(child, length, allowed, parent=plugin.tag, magnitude_below=MAX_MAGNITUDE))
         if min(numbers) < minimum or min(numbers) <= above:
             limit = f"> {above:g}" if above > -math.inf else f">= {minimum:g}"
@@ -389,7 +394,7 @@ class NoiseTable(NamedTuple):
 
     type_element: its tag, which is the type of the sensor.
     noise: the elements of the plug-in with the noise of channels.
-    amplitude: the element whose number multiplies all noise, but no correlation time; "" without one.
+    amplitude: the element whose number multiplies all noise except correlation times; "" without one.
     make_children: returns further children of the type element.
     """
 

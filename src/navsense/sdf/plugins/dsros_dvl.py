@@ -143,10 +143,10 @@ def find_plugin(context: Context, sensor: Element) -> Element:
         allowed = f"must be {DSROS_DVL_FILE}: a sensor of type dsros_dvl supports no other plug-in"
         name = require_child(sensor, "plugin", allowed).get_attribute("filename") or "missing"
         raise invalid_value(children[0], name, allowed, parent="sensor", attribute="filename")
-    plugin, *others = plugins
-    for other in others:
+    plugin, *duplicates = plugins
+    for duplicate in duplicates:
         reason = f"is one of several; the one on line {plugin.line} is used"
-        context.add_note("unsupported", f'<sensor><plugin filename="{DSROS_DVL_FILE}">', reason, other.where)
+        context.add_note("unsupported", f'<sensor><plugin filename="{DSROS_DVL_FILE}">', reason, duplicate.where)
     context.check(plugin, DSROS_DVL_PLUGIN)
     problems_before = context.problem_count
     for tag in (*REQUIRED_TAGS, *AZIMUTH_TAGS, "pos_z_down"):

@@ -101,11 +101,11 @@ def _choose(
     `world_value` is that of the world, None if it is not known.
     """
     first = min(declarations, key=lambda declaration: declaration.is_default, default=None)
-    chosen = None if is_in_world or first is None else first.value
-    reference = chosen if world_value is None else world_value
+    choice = None if is_in_world or first is None else first.value
+    reference = choice if world_value is None else world_value
     for declaration in declarations:
         plugin, value, is_default = declaration
-        if declaration is first and chosen is not None:
+        if declaration is first and choice is not None:
             noun = f"{quantity.noun}, a default," if is_default else quantity.noun
             reason = f"its {noun} is that of the world, {quantity.format(value)}; the world has no <{quantity.tag}>"
         elif not is_default and (reference is None or quantity.differ(value, reference)):
@@ -115,7 +115,7 @@ def _choose(
             continue
         what = f'<plugin filename="{plugin.get_attribute("filename")}">'
         context.add_note("warning", what, reason, plugin.where)
-    return chosen
+    return choice
 
 
 def _read_origin(coordinates: Element) -> Origin | None:

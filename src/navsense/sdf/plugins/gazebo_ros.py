@@ -39,11 +39,11 @@ from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import (
     ACCELEROMETER,
     GYROSCOPE,
-    MODEL_NAMESPACE,
     NoiseTable,
     NoiseTag,
     PluginTags,
     SensorPlugin,
+    get_first_text,
     limit_rate,
     make_plugin_schema,
     make_world_reference,
@@ -53,7 +53,7 @@ from navsense.sdf.plugins.base import (
     set_child,
 )
 from navsense.sdf.plugins.gazebo_range import ULTRASOUND, add_sound, mark_range
-from navsense.sdf.ros_names import is_ros1, join_ros_topic, resolve_ros2_topic
+from navsense.sdf.ros_names import find_declared_namespace, is_ros1, join_ros_topic, resolve_ros2_topic
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
 from navsense.sensors.range import Range
@@ -104,8 +104,7 @@ def _apply_imu_sensor(context: Context, sensor: Element, plugin: Element) -> Ele
         sensor = limit_rate(context, sensor, plugin, "updateRateHZ", ROS1_RATE)
         # The plug-in puts the namespace before the topic, also before one with a leading slash.
         name = plugin.get_text("topicName", "imu_data").strip("/")
-        has_namespace = plugin.find("robotNamespace") is not None
-        topic = join_ros_topic(plugin.get_text("robotNamespace") if has_namespace else MODEL_NAMESPACE, name)
+        topic = join_ros_topic(find_declared_namespace(plugin), name)
         sensor = set_child(sensor, plugin.make_element("topic", topic), replaces=True)
         frame = plugin.get_text("frameName")
         sensor = set_child(sensor, plugin.make_element("frame_id", frame), replaces=True) if frame else sensor
@@ -114,8 +113,8 @@ def _apply_imu_sensor(context: Context, sensor: Element, plugin: Element) -> Ele
     flags = [parse_child_flag(context, plugin, tag, default=False) for tag in REFERENCE_TAGS]
     if imu is not None:
         reference = [] if any(flags) else [make_world_reference(plugin)]
-        others = [child for child in imu.children if child.tag != "orientation_reference_frame"]
-        sensor = set_child(sensor, replace(imu, children=[*others, *reference]), replaces=True)
+        children = [child for child in imu.children if child.tag != "orientation_reference_frame"]
+        sensor = set_child(sensor, replace(imu, children=[*children, *reference]), replaces=True)
     return sensor
 
 
@@ -124,12 +123,7 @@ def _apply_gps(_context: Context, sensor: Element, plugin: Element) -> Element:
 
 
 def _is_range(plugin: Element) -> bool:
-    return _get_text(plugin, "output_type", "outputType").endswith("/Range")
-
-
-def _get_text(plugin: Element, *tags: str) -> str:
-    child = plugin.find(*tags)
-    return "" if child is None else child.text
+    return get_first_text(plugin, "output_type", "outputType").endswith("/Range")
 
 
 def _apply_ray(_context: Context, sensor: Element, plugin: Element) -> Element:
@@ -139,7 +133,7 @@ def _apply_ray(_context: Context, sensor: Element, plugin: Element) -> Element:
         texts = (("topic", parse_topic(plugin, "topicName")), ("frame_id", plugin.get_text("frameName")))
         for tag, text in texts:
             sensor = set_child(sensor, plugin.make_element(tag, text), replaces=True) if text else sensor
-    is_sonar = _is_range(plugin) and _get_text(plugin, "radiation_type", "radiationType").lower() == ULTRASOUND
+    is_sonar = _is_range(plugin) and get_first_text(plugin, "radiation_type", "radiationType").lower() == ULTRASOUND
     return add_sound(sensor, plugin) if is_sonar else sensor
 
 
@@ -180,6 +174,7 @@ SENSOR_PLUGINS = {
         ),
         frozenset(("imu",)),
         _apply_imu_sensor,
+        in_model_namespace=True,
     ),
     "libgazebo_ros_gps_sensor.so": SensorPlugin(
         make_plugin_schema(children="ros frame_name", unsupported=_ROS2_UNUSED), frozenset(("navsat",)), _apply_gps

@@ -47,8 +47,8 @@ barometer of hector measures the height z in the world with errors in metres: it
 The field of the magnetometer is that of the world; errors are multiplied by the magnitude of that field over
 `magnitude`. Without a field of the world, the direction is that of the plug-in and the magnitude that of SDF's default.
 The reference heading is from north to the x axis of the world, clockwise; the world's heading is 90 degrees minus it.
-It is 0 by default: x is north. In a world with an origin, which may be the reference of a GPS plug-in, the default of
-the magnetometer is the heading of this world. So readings of a magnetometer and a GPS agree.
+It is 0 by default: x is north. In a world with an origin, the default of the magnetometer is the heading of this
+world. The origin may be the reference of a GPS plug-in, so readings of a magnetometer and a GPS agree.
 `<useWorldSphericalCoordinates>` gives the GPS and the magnetometer the defaults of the world. Without
 `<spherical_coordinates>`, these are Gazebo's: latitude and longitude 0, x is east.
 Source: hector_gazebo_plugins, commit a8ebcb1c1bbda1c2a714003cb0e7cf6fbaf4fd8e: `sensor_model.h`, `update_timer.h`,
@@ -160,11 +160,9 @@ def parse_error_model(context: Context, plugin: Element, channels: Sequence[str]
 
 
 def _warn_about_drift(context: Context, plugin: Element, tag: str, drift: float) -> None:
-    rate = parse_child_number(context, plugin, "updateRate", 0.0, minimum=0.0)
-    child, reason = (
-        plugin.find(tag) or plugin,
-        f"is a drift of {drift:g} (1 sigma), as documented; after a few correlation times the plug-in's code has",
-    )
+    """Add a warning with the deviation of a drift by the code of the plug-in."""
+    rate, child = parse_child_number(context, plugin, "updateRate", 0.0, minimum=0.0), plugin.find(tag) or plugin
+    reason = f"is a drift of {drift:g} (1 sigma), as documented; after a few correlation times the plug-in's code has"
     reason += f" {drift / math.sqrt(rate):.3g} at {rate:g} Hz" if rate > 0.0 else " less, depending on its rate"
     context.add_note("warning", f"<plugin><{tag}>: {child.text}", reason, child.where)
 
@@ -244,9 +242,8 @@ def _scale_magnetometer(context: Context, plugin: Element, spec: Sensor, sensor_
     reason = (
         f"errors are relative to a field of {magnitude:g}: they are multiplied by {strength / magnitude:.4g} T, for"
     )
-    context.add_note(
-        "warning", f"<plugin>: {sensor_context.name}", f"{reason} the world's {strength * 1e6:.4g} uT", child.where
-    )
+    reason += f" the world's {strength * 1e6:.4g} uT"
+    context.add_note("warning", f"<plugin>: {sensor_context.name}", reason, child.where)
     return replace(spec, x=x, y=y, z=z)
 
 

@@ -6,7 +6,8 @@ without one. A file has no spawner. The namespace of a plug-in is then the first
 1. its own `<robotNamespace>`, `<robot_namespace>` of the UUV Simulator, or `<ros><namespace>` of ROS 2
 2. the namespace that the caller gives, as the spawner does
 3. for the range plug-in of a beam of the UUV Simulator's DVL, the namespace in which the DVL expects its topic
-4. no namespace
+4. for the IMU plug-in of gazebo_ros_pkgs in a sensor, in ROS 1: the name of the model
+5. no namespace
 
 Rule 3 is for the macros of the UUV Simulator: the DVL has a namespace, the range plug-ins rely on the spawner.
 As in ROS, a name that starts with a slash is absolute: the namespace does not change it.
@@ -81,16 +82,22 @@ def find_beam_namespaces(model: Element) -> dict[str, str]:
 
 
 def add_namespace(
-    context: Context, plugin: Element, schema: ElementSchema, beam_namespaces: Mapping[str, str] = MappingProxyType({})
+    context: Context,
+    plugin: Element,
+    schema: ElementSchema,
+    beam_namespaces: Mapping[str, str] = MappingProxyType({}),
+    default: str = "",
 ) -> Element:
     """Return a plug-in with the namespace of the caller or of its DVL, if it has none and its schema accepts one.
 
     Adds a problem for an invalid namespace. `beam_namespaces` are those of the model, see `find_beam_namespaces`.
+    `default` is the namespace of a plug-in of ROS 1 without another one.
     """
     check_namespace(context, plugin, is_ros=not is_among(plugin.get_attribute("filename") or "", TRANSPORT_FILES))
     namespace = context.namespace or beam_namespaces.get(plugin.get_text("topicName"), "")
-    if namespace and ROS2_TAG in schema.children and not is_ros1(plugin):
-        return add_ros2_namespace(plugin, namespace)
+    if ROS2_TAG in schema.children and not is_ros1(plugin):
+        return add_ros2_namespace(plugin, namespace) if namespace else plugin
+    namespace = namespace or default
     if not namespace or SPAWNER_TAG not in schema.children or plugin.find(*NAMESPACE_TAGS) is not None:
         return plugin
     return replace(plugin, children=[*plugin.children, plugin.make_element(SPAWNER_TAG, namespace)])

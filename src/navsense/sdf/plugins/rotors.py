@@ -21,10 +21,12 @@ exponentially correlated bias with the driving density and the correlation time.
 navsense in its stationary state. The parameter of the gyroscope's bias has two names in the versions of the plug-in;
 both are read.
 
-A uniform distribution with bounds a becomes a turn-on bias with the same standard deviation, a / sqrt(3). The plug-in
-adds the noise and the bias of the magnetometer along the world's axes, navsense along those of the sensor, as the
-description of the parameters says. The field has components to north, east and down: `heading_deg` of the world, or
-the reference of a GPS plug-in, gives the direction of north.
+A uniform distribution with bounds a becomes a turn-on bias with the same standard deviation, a / sqrt(3). The noise
+and the bias of the magnetometer are along the axes of the sensor, as the description of the parameters says. The code
+of the plug-in adds them along those of the world.
+
+The field has components to north, east and down. `heading_deg` of the world, or the reference of a GPS plug-in, gives
+the direction of north.
 
 The GPS plug-in takes the position from its sensor, with the sensor's noise; its deviations of the position only fill
 the covariance. They apply here to a sensor without noise.

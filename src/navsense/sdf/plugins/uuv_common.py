@@ -5,9 +5,9 @@
     <enable_local_ned_frame>true</enable_local_ned_frame>       true, the default: axes rotated by pi about x
     <is_on>true</is_on>
 
-In the code of the plug-ins the default of `<noise_amplitude>` is 0, so that an IMU of the published macros has no
-noise in spite of its figures. navsense uses the figures without the element. Under classic it follows the code. An
-amplitude in the file applies with any fidelity.
+In the code of the plug-ins the default of `<noise_amplitude>` is 0, so an IMU of the published macros has no noise.
+navsense uses the figures of the plug-in without the element. Under classic it follows the code. An amplitude in the
+file applies with any fidelity.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def parse(
                 world_ned_frame=_parse_reference_frame(context, element, sensor_context),
             ),
         )
-    _note_own_elements(context, element, spec)
+    _note_extensions(context, element, spec)
     return PluginSensor(spec, NED_SUFFIX if uses_ned else "")
 
 
@@ -146,17 +146,17 @@ def _parse_reference_frame(context: Context, element: Element, sensor_context: S
     return WORLD_NED_FRAME if name == WORLD_NED_FRAME else ""
 
 
-def _note_own_elements(context: Context, element: Element, spec: Dvl) -> None:
+def _note_extensions(context: Context, element: Element, spec: Dvl) -> None:
     """Add notes about elements of navsense that `<noise_sigma>` or classic contradicts."""
     sigma, child = element.find("noise_sigma"), element.find(TRACK_TAG, STRENGTH_TAG)
     if spec.classic:
         for tag in (TRACK_TAG, STRENGTH_TAG):
-            own = element.find(tag)
-            if own is not None:
+            extension = element.find(tag)
+            if extension is not None:
                 reason = (
                     "under classic the velocity has the noise of <noise_amplitude> on each axis, and no other error"
                 )
-                context.add_note("unsupported", f"<{tag}>", reason, own.where)
+                context.add_note("unsupported", f"<{tag}>", reason, extension.where)
     elif child is not None and sigma is not None and spec.bottom.reported_stddev > 0.0:
         reason = f"the covariance does not include <{child.tag}>; write 0 for the true covariance"
         context.add_note("warning", f"<plugin><noise_sigma>: {sigma.text}", reason, sigma.where)
@@ -183,8 +183,8 @@ def _find_sonar(
             return None  # its range sensor may have a problem
         if not on_link:
             links = [sonar.sensor.link.rpartition("::")[2] for sonar in sonars]
-            known = ", ".join(links) or "none: the model has no range sensor"
-            allowed = f"must be a link with a range sensor, one of {known}"
+            names = ", ".join(links) or "none: the model has no range sensor"
+            allowed = f"must be a link with a range sensor, one of {names}"
             raise invalid_value(link_child, name, allowed, parent=element.tag)
         for sonar in on_link:
             if sonar.sensor.topic == topic:
@@ -192,7 +192,7 @@ def _find_sonar(
         topics = [sonar.sensor.topic for sonar in on_link]
         allowed = f"must be the topic of the range sensor on {name}: {', '.join(topics)}"
         remedy = suggest_name(topic, topics, separator="/")
-        if get_short_name(topic, "/") in [get_short_name(other, "/") for other in topics]:
+        if get_short_name(topic, "/") in [get_short_name(name, "/") for name in topics]:
             remedy = "give the namespace of its range plug-in: <robotNamespace> or --namespace"
         raise invalid_value(topic_child, topic, allowed, parent="plugin", remedy=remedy)
     return None

@@ -7,7 +7,7 @@
     <turn_on_bias>2</turn_on_bias>                              microtesla, standard deviation of each axis (default)
 
 `uuv_common` lists the other elements. The magnetic field is that of the world. If the world does not define one, it is
-that of the plug-in, see `place`::
+that of the plug-in, see `earth_reference`::
 
     B = intensity (cos(inclination) cos(a), cos(inclination) sin(a), -sin(inclination)),    a = heading - declination
 
