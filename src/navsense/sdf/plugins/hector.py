@@ -91,7 +91,7 @@ from navsense.sdf.plugins.base import (
     set_child,
 )
 from navsense.sdf.plugins.gazebo_range import add_sound, find_ray_tag, mark_range
-from navsense.sdf.ros_names import join_ros_topic
+from navsense.sdf.ros_names import find_declared_namespace, join_ros_topic
 from navsense.sdf.values import map_spec_errors
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
@@ -238,10 +238,9 @@ def _scale_magnetometer(context: Context, plugin: Element, spec: Sensor, sensor_
     child = plugin.find("magnitude") or plugin
     with map_spec_errors(child):
         strength = sensor_context.measure_field()
-        x, y, z = (_scale_noise(noise, strength / magnitude) for noise in (spec.x, spec.y, spec.z))
-    reason = (
-        f"errors are relative to a field of {magnitude:g}: they are multiplied by {strength / magnitude:.4g} T, for"
-    )
+        factor = strength / magnitude
+        x, y, z = (_scale_noise(noise, factor) for noise in (spec.x, spec.y, spec.z))
+    reason = f"errors are relative to a field of {magnitude:g}: they are multiplied by {factor:.4g} T, for"
     reason += f" the world's {strength * 1e6:.4g} uT"
     context.add_note("warning", f"<plugin>: {sensor_context.name}", reason, child.where)
     return replace(spec, x=x, y=y, z=z)
@@ -283,7 +282,7 @@ def _apply_sonar(context: Context, sensor: Element, plugin: Element) -> Element:
     sensor = merge_noise(sensor, plugin, find_ray_tag(sensor), parse_error_model(context, plugin, ("",)))
     sensor = add_sound(sensor, plugin)
     sensor = limit_rate(context, sensor, plugin, "updateRate", default=10.0)
-    topic = join_ros_topic(plugin.get_text("robotNamespace"), plugin.get_text("topicName", "sonar"))
+    topic = join_ros_topic(find_declared_namespace(plugin), plugin.get_text("topicName", "sonar"))
     sensor = set_child(sensor, plugin.make_element("topic", topic))
     return set_child(sensor, plugin.make_element("frame_id", plugin.get_text("frameId", "sonar_link").strip("/")))
 

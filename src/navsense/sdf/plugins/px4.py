@@ -54,7 +54,7 @@ from navsense.sdf.plugins.base import (
     set_child,
 )
 from navsense.sdf.plugins.rotors import IMU_NOISE, IMU_TAGS
-from navsense.sdf.ros_names import join_ros_topic
+from navsense.sdf.ros_names import find_declared_namespace, join_ros_topic
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
 from navsense.sensors.navsat import NavSat
@@ -113,7 +113,7 @@ def _apply_gps(context: Context, sensor: Element, plugin: Element) -> Element:
                 channels[path]["dynamic_bias_correlation_time"] = GPS_CORRELATION_TIME
         gps = sensor.find("gps", "navsat")
         sensor = merge_noise(sensor, plugin, gps.tag if gps else "navsat", channels, replaces=True)
-    topic = join_ros_topic(plugin.get_text("robotNamespace"), plugin.get_text("topic"))
+    topic = join_ros_topic(find_declared_namespace(plugin), plugin.get_text("topic"))
     return set_child(sensor, plugin.make_element("topic", topic)) if topic else sensor
 
 

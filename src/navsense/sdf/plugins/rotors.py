@@ -63,7 +63,7 @@ from navsense.sdf.plugins.base import (
     rotate_to_world,
     set_child,
 )
-from navsense.sdf.ros_names import join_ros_topic
+from navsense.sdf.ros_names import find_declared_namespace, join_ros_topic
 from navsense.sdf.xml_reader import Element
 
 IMU_TAGS = PluginTags("linkName", "robotNamespace", "imuTopic", "", default_topic="imu", default_rate=0.0)
@@ -129,7 +129,7 @@ def _apply_gps(context: Context, sensor: Element, plugin: Element) -> Element:
     channels = parse_noise_tags(context, plugin, GPS_VELOCITY_NOISE)
     if gps is None or gps.find("position_sensing") is None:
         channels = parse_noise_tags(context, plugin, GPS_POSITION_NOISE) | channels
-    topic = join_ros_topic(plugin.get_text("robotNamespace"), plugin.get_text("gpsTopic", "gps"))
+    topic = join_ros_topic(find_declared_namespace(plugin), plugin.get_text("gpsTopic", "gps"))
     sensor = set_child(sensor, plugin.make_element("topic", topic))
     link = plugin.get_text("linkName").rpartition("::")[2]
     if link:
