@@ -780,7 +780,7 @@ def test_hector_sonar(load: Load, wrap_in_link: Text) -> None:
         ),
         (
             make_plugin("libhector_gazebo_ros_imu.so", "<accelDrift>1 2</accelDrift>"),
-            "<plugin><accelDrift>: 1 2; must be a finite number, or 3, of absolute value below 1e+100",
+            "<plugin><accelDrift>: 1 2; must be 1 or 3 finite numbers of absolute value below 1e+100",
         ),
         (
             make_plugin("libhector_gazebo_ros_imu.so", "<accelDrift>-1</accelDrift>"),
@@ -809,7 +809,7 @@ def test_hector_sonar(load: Load, wrap_in_link: Text) -> None:
         ),
         (
             make_plugin("libgazebo_ros_imu.so", "<bodyName>base</bodyName><gaussianNoise>1e300</gaussianNoise>"),
-            "<plugin><gaussianNoise>: 1e300; must be a finite number, or 6, of absolute value below 1e+100",
+            "<plugin><gaussianNoise>: 1e300; must be 1 or 6 finite numbers of absolute value below 1e+100",
         ),
     ],
 )

@@ -320,7 +320,7 @@ def parse_values(
         return None
     with context.collect_errors():
         length = count if len(child.text.split()) > 1 else 1
-        choice = f"a finite number, or {count}," if count > 1 else "a finite number"
+        choice = f"1 or {count} finite numbers" if count > 1 else "a finite number"
         allowed = f"must be {choice} of absolute value below {MAX_MAGNITUDE:g}"
         numbers = list(parse_numbers(child, length, allowed, parent=plugin.tag, magnitude_below=MAX_MAGNITUDE))
         if min(numbers) < minimum or min(numbers) <= above:
