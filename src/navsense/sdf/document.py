@@ -28,8 +28,8 @@ from navsense.sdf.parse.model import ParsedModel, parse_model
 from navsense.sdf.parse.sensor import TYPE_ELEMENT_PARSERS, SensorParser
 from navsense.sdf.parse.type_element import TypeElementParser, make_type_element_parser
 from navsense.sdf.parse.world import parse_classic, parse_environment, parse_max_step_size, report_atmosphere
+from navsense.sdf.plugins.earth_reference import parse_earth_reference
 from navsense.sdf.plugins.namespace import parse_namespace
-from navsense.sdf.plugins.place import parse_place
 from navsense.sdf.search_path import SearchFolders, SearchPath, build_search_path
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
@@ -188,8 +188,8 @@ def _build_world(
     """
     element = scope.element
     classic = parse_classic(context, element, default=False)
-    place = parse_place(context, element)
-    environment, air_problems = parse_environment(context, scope, place.origin, place.magnetic_field)
+    reference = parse_earth_reference(context, element)
+    environment, air_problems = parse_environment(context, scope, reference.origin, reference.magnetic_field)
     step = parse_max_step_size(context, element)
     environment, topic = _add_current(context, element, environment, search, step, classic)
     world_poses = FramePoses(scope.frame)

@@ -81,8 +81,8 @@ ACTUATOR_WORDS = re.compile(
 )
 """Words in the file or the name of a plug-in that moves a model."""
 
-MISSING_SENSOR = "is not read: the sensor that it describes is missing"
-NO_EFFECT_ON_SENSOR = "is not read: its noise, topic and frame have no effect on the sensor"
+NO_SENSOR = "is not read: the sensor that it describes is missing"
+NO_EFFECT = "is not read: its noise, topic and frame have no effect on the sensor"
 
 
 def normalize_file(name: str) -> str:
@@ -122,7 +122,7 @@ def is_actuator(file: str, name: str) -> bool:
 def is_among(name: str, files: Iterable[str]) -> bool:
     """Return True if a file name, in any spelling, is one of `files`."""
     file = normalize_file(name)
-    return any(file == normalize_file(other) for other in files)
+    return any(file == normalize_file(entry) for entry in files)
 
 
 def explain_unread_sensor(name: str, parent: str) -> str:
@@ -134,5 +134,5 @@ def explain_unread_sensor(name: str, parent: str) -> str:
         return ""
     words = {word.lower() for word in _WORD.findall(file)}
     if words & SENSOR_WORDS and not words & OTHER_WORDS and not is_actuator(file, ""):
-        return NO_EFFECT_ON_SENSOR if parent == "sensor" else MISSING_SENSOR
+        return NO_EFFECT if parent == "sensor" else NO_SENSOR
     return ""

@@ -21,6 +21,7 @@ from navsense.sdf.plugin_files import find_drive_kind
 from navsense.sdf.ros_names import (
     ROS2_TAG,
     add_ros2_namespace,
+    check_namespace,
     find_declared_namespace,
     resolve_ros2_topic,
 )
@@ -69,6 +70,8 @@ def _read_drive(context: Context, scope: Scope, poses: FramePoses, plugin: Eleme
     file, name = plugin.get_attribute("filename") or "", plugin.get_attribute("name") or ""
     is_gazebo = bool(IS_GAZEBO.search(f"{file} {name}"))
     _warn_about_elements(context, plugin)
+    if not is_gazebo:
+        check_namespace(context, plugin)
     topic = f"/model/{scope.frame.name}/cmd_vel" if is_gazebo else "cmd_vel"
     if plugin.find(ROS2_TAG) is None:  # plug-ins of ROS 2 remap cmd_vel and read no element for the topic
         topic = _find_text(plugin, TOPIC_TAGS) or topic

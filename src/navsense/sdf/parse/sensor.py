@@ -19,7 +19,7 @@ from navsense.sdf.frames import FrameNode, Scope
 from navsense.sdf.names import check_unique, join_names, make_default_topic, normalize_topic, parse_name
 from navsense.sdf.parse import air_pressure, altimeter, camera, depth, doppler, imu, navsat
 from navsense.sdf.parse import range as range_sensor
-from navsense.sdf.parse.children import parse_child_flag, parse_child_number, parse_child_vector
+from navsense.sdf.parse.children import parse_child_flag, parse_child_number
 from navsense.sdf.parse.clock import ClockRegistry, parse_latency
 from navsense.sdf.parse.faults import parse_faults
 from navsense.sdf.parse.model import ParsedModel
@@ -30,12 +30,12 @@ from navsense.sdf.parse.type_element import TypeElementParser, make_type_element
 from navsense.sdf.parse.world import DEFAULT_STEP, parse_classic
 from navsense.sdf.plugins import dsros_dvl
 from navsense.sdf.plugins.base import (
-    MODEL_NAMESPACE,
+    NED_SUFFIX,
     SENSOR_EXTENSIONS,
     ModelPlugin,
     SensorPlugin,
     parse_topic,
-    set_child,
+    resolve_topic,
 )
 from navsense.sdf.plugins.namespace import add_namespace, find_beam_namespaces
 from navsense.sdf.plugins.registry import MODEL_PLUGINS, find_model_plugin, find_sensor_plugin
@@ -153,6 +153,8 @@ class SensorParser:
             )
             return
         topic = parse_topic(element, plugin.tags.topic, plugin.tags.namespace)
+        if topic:
+            topic = resolve_topic(self.context, element.find(plugin.tags.topic) or element, topic) or ""
         sensor_context = self._make_sensor_context(parsed_model, scope, element, name, link, Pose())
         plugin_sensor = plugin.parse(self.context, element, sensor_context, sensors)
         if plugin_sensor is None:
@@ -168,7 +170,7 @@ class SensorParser:
             sensor_context,
             plugin_sensor.spec,
             link=link.name,
-            pose=plugin_sensor.pose,
+            pose=Pose(),
             rate=self._parse_rate(element, plugin.tags.default_rate, plugin.tags.rate),
             topic=self._claim_topic(element, topic or default_topic, name, plugin.tags.topic),
             frame=link.name.removeprefix(f"{scope.frame.name}::") + plugin_sensor.frame_suffix,
@@ -196,23 +198,20 @@ class SensorParser:
         children = [child for child in element.children if child.tag in SENSOR_EXTENSIONS]
         if plugin.convert is not None:
             children += plugin.convert(self.context, element)
-        numbers = [
-            parse_child_vector(self.context, element, tag, (0.0, 0.0, 0.0)) if tag else (0.0, 0.0, 0.0)
-            for tag in (tags.pose, tags.rotation)
-        ]
-        if any(map(any, numbers)):
-            children.append(element.make_element("pose", " ".join(repr(part) for row in numbers for part in row)))
+        children += tags.make_pose(self.context, element)
         rate = self._parse_rate(element, tags.default_rate, tags.rate) if tags.rate else tags.default_rate
         children.append(element.make_element("update_rate", repr(rate)))
         namespace = find_declared_namespace(element, tags.namespace)
         topic = join_ros_topic(namespace, element.get_text(tags.topic, tags.default_topic))
         if topic:
             children.append((element.find(tags.topic) or element).make_element("topic", topic))
-        frame = element.get_text(tags.frame) if tags.frame else ""
-        children.append(element.make_element("frame_id", frame or link.name.removeprefix(f"{scope.frame.name}::")))
+        suffix = NED_SUFFIX if tags.has_ned_axes(self.context, element) else ""
+        default_frame = link.name.removeprefix(f"{scope.frame.name}::") + suffix
+        frame = element.get_text(tags.frame, default_frame) if tags.frame else default_frame
+        children.append(element.make_element("frame_id", frame))
         attributes = {"name": parse_name(element), "type": plugin.sensor_type}
         sensor = element.make_element("sensor", children=children, attributes=attributes)
-        return copy_state(sensor, element)
+        return copy_state(self.context, sensor, element)
 
     def _claim_topic(self, element: Element, topic: str, name: str, tag: str) -> str:
         """Return a topic and reserve it. Raises `SdfError` for a topic that is already used."""
@@ -313,10 +312,9 @@ class SensorParser:
         spec = self.type_element_parsers[sensor_type](self.context, type_element, sensor_context)
         if isinstance(spec, Range):
             spec = replace(spec, classic=sensor_context.classic)
-        if plugin is not None:
-            spec = plugin.entry.finish(self.context, plugin.element, spec, sensor_context)
-        if model_plugin is not None:
-            spec = model_plugin.entry.finish(self.context, model_plugin.element, spec, sensor_context)
+        for source in (plugin, model_plugin):
+            if source is not None and source.entry.refine_spec is not None:
+                spec = source.entry.refine_spec(self.context, source.element, spec, sensor_context)
         optical_frame = None
         if isinstance(spec, Camera):
             optical_frame = camera.parse_optical_frame(type_element, sensor_context)
@@ -353,13 +351,10 @@ class SensorParser:
                 "unsupported", f'<sensor><plugin filename="{file}">', reason, further_plugin.element.where
             )
         elements = [plugin.element for plugin in plugins]
-        element = add_namespace(self.context, plugin.element, plugin.entry.schema, self.beam_namespaces)
+        default = model if plugin.entry.in_model_namespace else ""
+        element = add_namespace(self.context, plugin.element, plugin.entry.schema, self.beam_namespaces, default)
         bare_sensor = replace(sensor, children=[child for child in sensor.children if child not in elements])
-        applied = plugin.entry.apply(self.context, copy_state(bare_sensor, element), element)
-        topic = applied.find("topic")
-        if topic is not None and topic.text.startswith(MODEL_NAMESPACE):
-            topic = topic.make_element("topic", f"/{model}{topic.text.removeprefix(MODEL_NAMESPACE)}")
-            applied = set_child(applied, topic, replaces=True)
+        applied = plugin.entry.apply(self.context, copy_state(self.context, bare_sensor, element), element)
         return applied, plugin._replace(element=element)
 
     def _parse_multicamera(
@@ -496,11 +491,8 @@ class SensorParser:
             child = camera.find_info_topic(element) or child
         topic = None
         if child is not None and child.text and child.text != "__default__":
-            topic = normalize_topic(child.text)
-            if topic is None:
-                allowed = "must contain more than @ ~ // and :="
-                self.context.add_problem(invalid_value(child, child.text, allowed, parent="sensor"))
-            elif sensor_type == Camera.type and child.tag == "topic":
+            topic = resolve_topic(self.context, child, child.text, "sensor")
+            if topic is not None and sensor_type == Camera.type and child.tag == "topic":
                 topic = camera.make_info_topic(declared_type, topic)
             if topic in self.taken_topics:
                 reason = f"is already the topic of {self.taken_topics[topic]}; the default {default} is used"

@@ -24,7 +24,7 @@ from dataclasses import replace
 from navsense.sdf.context import Context
 from navsense.sdf.parse.camera import INTRINSICS_TAGS, get_camera_name, has_intrinsics, parse_pinhole
 from navsense.sdf.parse.children import parse_child_flag, parse_child_number
-from navsense.sdf.plugins.base import SensorPlugin, limit_rate
+from navsense.sdf.plugins.base import SensorPlugin, get_first_text, limit_rate
 from navsense.sdf.ros_names import find_declared_namespace, is_ros1, join_ros_topic, resolve_ros2_topic
 from navsense.sdf.schema import CAMERA_PLUGIN_FILES, CAMERA_PLUGIN_ROS, CAMERA_PLUGIN_SCHEMA
 from navsense.sdf.xml_reader import Element
@@ -49,19 +49,14 @@ def apply(context: Context, sensor: Element, plugin: Element) -> Element:
     topic = make_topic(sensor, plugin, get_camera_name(sensor))
     if topic and type_element.find("camera_info_topic") is None:
         camera_children.append(plugin.make_element("camera_info_topic", topic))
-    frame = get_text(plugin, "frameName", "frame_name").strip("/")
+    frame = get_first_text(plugin, "frameName", "frame_name").strip("/")
     if frame and type_element.find("optical_frame_id") is None:
         camera_children.append(plugin.make_element("optical_frame_id", frame))
     lens = _make_lens(context, sensor, plugin)
     distortion = _make_distortion(context, plugin)
     for child in filter(None, (lens, distortion)):
-        camera_children = [other for other in camera_children if other.tag != child.tag] + [child]
+        camera_children = [sibling for sibling in camera_children if sibling.tag != child.tag] + [child]
     return replace(sensor, children=[*children, replace(type_element, children=camera_children)])
-
-
-def get_text(plugin: Element, *tags: str) -> str:
-    """Return the first text of some children, "" without one."""
-    return next((plugin.get_text(tag) for tag in tags if plugin.get_text(tag)), "")
 
 
 def make_topic(sensor: Element, plugin: Element, camera_name: str) -> str:
@@ -81,7 +76,7 @@ def _make_lens(context: Context, sensor: Element, plugin: Element) -> Element | 
     pinhole = parse_pinhole(context, sensor)
     if pinhole is None:
         return None
-    lens = next((lens for one in sensor.find_all("camera") for lens in one.find_all("lens")), None)
+    lens = next((lens for camera in sensor.find_all("camera") for lens in camera.find_all("lens")), None)
     children = [] if lens is None else list(lens.children)
     fx, fy, cx, cy = pinhole.intrinsics
     if not has_intrinsics(sensor):
@@ -111,9 +106,10 @@ def _make_distortion(context: Context, plugin: Element) -> Element | None:
     return _make_numbers(plugin, "distortion", numbers)
 
 
-def _make_numbers(place: Element, tag: str, numbers: dict[str, float]) -> Element:
+def _make_numbers(source: Element, tag: str, numbers: dict[str, float]) -> Element:
     """Return an element with a child for each number."""
-    return place.make_element(tag, children=[place.make_element(name, repr(value)) for name, value in numbers.items()])
+    children = [source.make_element(name, repr(value)) for name, value in numbers.items()]
+    return source.make_element(tag, children=children)
 
 
 def _parse_number(context: Context, plugin: Element, *tags: str) -> float:

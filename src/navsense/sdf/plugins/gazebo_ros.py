@@ -37,23 +37,23 @@ from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_flag
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import (
-    MODEL_NAMESPACE,
-    ModelPlugin,
+    ACCELEROMETER,
+    GYROSCOPE,
+    NoiseTable,
     NoiseTag,
     PluginTags,
     SensorPlugin,
-    add_noise,
+    get_first_text,
     limit_rate,
     make_plugin_schema,
-    make_type_element,
     make_world_reference,
+    merge_noise,
     parse_noise_tags,
     parse_topic,
     set_child,
 )
-from navsense.sdf.plugins.gazebo_range import ULTRASOUND
-from navsense.sdf.plugins.rotors import ACCELEROMETER, GYROSCOPE
-from navsense.sdf.ros_names import is_ros1, join_ros_topic, resolve_ros2_topic
+from navsense.sdf.plugins.gazebo_range import ULTRASOUND, add_sound, mark_range
+from navsense.sdf.ros_names import find_declared_namespace, is_ros1, join_ros_topic, resolve_ros2_topic
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
 from navsense.sensors.range import Range
@@ -72,6 +72,8 @@ IMU_TAGS = PluginTags(
 
 IMU_NOISE = (NoiseTag("gaussianNoise", (*GYROSCOPE, *ACCELEROMETER)),)
 
+IMU_TABLE = NoiseTable("imu", IMU_NOISE, make_children=lambda _, plugin: [make_world_reference(plugin)])
+
 SENSOR_TAGS = ("topicName", "updateRateHZ", "frameName", "gaussianNoise")
 """Elements of the IMU plug-in of ROS 1."""
 
@@ -87,16 +89,10 @@ OUTPUT = "~/out"
 """Name of the topic of plug-ins of ROS 2 before it is remapped."""
 
 
-def _convert_imu(context: Context, plugin: Element) -> list[Element]:
-    imu = make_type_element(plugin, "imu", parse_noise_tags(context, plugin, IMU_NOISE))
-    imu.children.append(make_world_reference(plugin))
-    return [imu]
-
-
 def _apply_ros2(sensor: Element, plugin: Element) -> Element:
     """Return a sensor with topic and frame of a plug-in of ROS 2, which override those of the sensor."""
-    place = plugin.find("ros") or plugin
-    sensor = set_child(sensor, place.make_element("topic", resolve_ros2_topic(plugin, OUTPUT)), replaces=True)
+    source = plugin.find("ros") or plugin
+    sensor = set_child(sensor, source.make_element("topic", resolve_ros2_topic(plugin, OUTPUT)), replaces=True)
     frame = plugin.get_text("frame_name")
     return set_child(sensor, plugin.make_element("frame_id", frame), replaces=True) if frame else sensor
 
@@ -108,18 +104,17 @@ def _apply_imu_sensor(context: Context, sensor: Element, plugin: Element) -> Ele
         sensor = limit_rate(context, sensor, plugin, "updateRateHZ", ROS1_RATE)
         # The plug-in puts the namespace before the topic, also before one with a leading slash.
         name = plugin.get_text("topicName", "imu_data").strip("/")
-        has_namespace = plugin.find("robotNamespace") is not None
-        topic = join_ros_topic(plugin.get_text("robotNamespace") if has_namespace else MODEL_NAMESPACE, name)
+        topic = join_ros_topic(find_declared_namespace(plugin), name)
         sensor = set_child(sensor, plugin.make_element("topic", topic), replaces=True)
         frame = plugin.get_text("frameName")
         sensor = set_child(sensor, plugin.make_element("frame_id", frame), replaces=True) if frame else sensor
-    sensor = add_noise(sensor, plugin, "imu", parse_noise_tags(context, plugin, IMU_NOISE))
+    sensor = merge_noise(sensor, plugin, "imu", parse_noise_tags(context, plugin, IMU_NOISE))
     imu = sensor.find("imu")
     flags = [parse_child_flag(context, plugin, tag, default=False) for tag in REFERENCE_TAGS]
     if imu is not None:
         reference = [] if any(flags) else [make_world_reference(plugin)]
-        others = [child for child in imu.children if child.tag != "orientation_reference_frame"]
-        sensor = set_child(sensor, replace(imu, children=[*others, *reference]), replaces=True)
+        children = [child for child in imu.children if child.tag != "orientation_reference_frame"]
+        sensor = set_child(sensor, replace(imu, children=[*children, *reference]), replaces=True)
     return sensor
 
 
@@ -128,12 +123,7 @@ def _apply_gps(_context: Context, sensor: Element, plugin: Element) -> Element:
 
 
 def _is_range(plugin: Element) -> bool:
-    return _get_text(plugin, "output_type", "outputType").endswith("/Range")
-
-
-def _get_text(plugin: Element, *tags: str) -> str:
-    child = plugin.find(*tags)
-    return "" if child is None else child.text
+    return get_first_text(plugin, "output_type", "outputType").endswith("/Range")
 
 
 def _apply_ray(_context: Context, sensor: Element, plugin: Element) -> Element:
@@ -143,16 +133,12 @@ def _apply_ray(_context: Context, sensor: Element, plugin: Element) -> Element:
         texts = (("topic", parse_topic(plugin, "topicName")), ("frame_id", plugin.get_text("frameName")))
         for tag, text in texts:
             sensor = set_child(sensor, plugin.make_element(tag, text), replaces=True) if text else sensor
-    type_element = sensor.find("ray", "lidar")
-    is_sonar = _is_range(plugin) and _get_text(plugin, "radiation_type", "radiationType").lower() == ULTRASOUND
-    if is_sonar and type_element is not None and type_element.find("navsense:sound") is None:
-        children = [*type_element.children, plugin.make_element("navsense:sound")]
-        sensor = set_child(sensor, replace(type_element, children=children), replaces=True)
-    return sensor
+    is_sonar = _is_range(plugin) and get_first_text(plugin, "radiation_type", "radiationType").lower() == ULTRASOUND
+    return add_sound(sensor, plugin) if is_sonar else sensor
 
 
 def _mark_range(_context: Context, plugin: Element, spec: Sensor, _sensor_context: SensorContext) -> Sensor:
-    return replace(spec, ros_plugin=True) if isinstance(spec, Range) and _is_range(plugin) else spec
+    return mark_range(spec) if _is_range(plugin) else spec
 
 
 _NO_SERVICE = "services of other programs are not offered"
@@ -162,20 +148,14 @@ _ROS2_UNUSED = {
 }
 
 MODEL_PLUGINS = {
-    "libgazebo_ros_imu.so": ModelPlugin(
-        make_plugin_schema(
-            IMU_TAGS,
-            "gaussianNoise",
-            unsupported={
-                "serviceName": _NO_SERVICE,
-                "initialOrientationAsReference": "the plug-in ignores it",
-                "frameId": "the plug-in reads <frameName>",
-                "pubRate": "the plug-in reads <updateRate>",
-            },
-        ),
-        "imu",
-        convert=_convert_imu,
-        tags=IMU_TAGS,
+    "libgazebo_ros_imu.so": IMU_TABLE.make_plugin(
+        IMU_TAGS,
+        unsupported={
+            "serviceName": _NO_SERVICE,
+            "initialOrientationAsReference": "the plug-in ignores it",
+            "frameId": "the plug-in reads <frameName>",
+            "pubRate": "the plug-in reads <updateRate>",
+        },
     ),
 }
 
@@ -194,6 +174,7 @@ SENSOR_PLUGINS = {
         ),
         frozenset(("imu",)),
         _apply_imu_sensor,
+        in_model_namespace=True,
     ),
     "libgazebo_ros_gps_sensor.so": SensorPlugin(
         make_plugin_schema(children="ros frame_name", unsupported=_ROS2_UNUSED), frozenset(("navsat",)), _apply_gps
@@ -206,6 +187,6 @@ SENSOR_PLUGINS = {
         frozenset((Range.type,)),
         _apply_ray,
         merges_rays=_is_range,
-        finish=_mark_range,
+        refine_spec=_mark_range,
     ),
 }
