@@ -169,7 +169,7 @@ def test_stored_specification_has_its_numbers() -> None:
     assert LensDistortion() == from_json(stored["distortion"])
 
 
-@pytest.mark.requirement("CLK-11", "REC-3")
+@pytest.mark.requirement("CLK-11")
 @pytest.mark.parametrize("frame", [None, OpticalFrame("optical"), OpticalFrame("optical", Pose((0.0, 0.0, 1.0)))])
 def test_optical_frame_is_in_the_world_of_recordings(world: World, frame: OpticalFrame | None) -> None:
     """Older recordings have it in the specification of the camera."""
