@@ -194,6 +194,105 @@ def test_misspelt_parts_of_a_drive_give_a_warning(tmp_path: Path, content: str, 
     assert all(note.where is not None and note.where.line == 1 for note in notes)
 
 
+def test_a_tracked_vehicle_has_its_limits_in_two_elements_and_turns_about_its_body_link(tmp_path: Path) -> None:
+    """The elements of gz-sim's examples/worlds/tracked_vehicle_simple.sdf, with a velocity limit of each kind."""
+    content = (
+        "<body_link>rl</body_link><left_track><link>fl</link></left_track><right_track><link>fr</link></right_track>"
+        "<tracks_separation>0.4</tracks_separation><steering_efficiency>0.5</steering_efficiency>"
+        "<linear_velocity><min_velocity>-0.2</min_velocity><max_velocity>0.3</max_velocity>"
+        "<min_acceleration>-2</min_acceleration><max_acceleration>1</max_acceleration></linear_velocity>"
+        "<angular_velocity><max_acceleration>6</max_acceleration></angular_velocity>"
+    )
+    file = '<plugin filename="gz-sim-tracked-vehicle-system" name="gz::sim::systems::TrackedVehicle">'
+    world = load_robot(tmp_path, f"{file}{content}</plugin>")
+    drive = world.models[0].drive
+    assert drive is not None
+    assert drive.limits == CommandLimits(
+        -0.2, 0.3, max_acceleration=1.0, max_deceleration=2.0, max_angular_acceleration=6.0,
+        max_angular_deceleration=math.inf,
+    )  # fmt: skip
+    assert drive.pose.position == (-0.2, 0.3, 0.0)
+    assert not [note for note in world.notes if note.what.startswith(("<plugin>", "<linear", "<angular"))]
+    flat = "<max_linear_velocity>0.3</max_linear_velocity><body_link>chassis</body_link>"
+    typo = "<linear_velocity><max_velocty>0.3</max_velocty></linear_velocity>"
+    world = load_robot(tmp_path, f"{file}{flat}{typo}</plugin>")
+    drive = world.models[0].drive
+    assert drive is not None
+    assert drive.limits == CommandLimits()
+    assert drive.pose.position == (0.0, 0.0, 0.0)  # the canonical link
+    assert [(note.what, note.reason) for note in world.notes if "elocit" in note.what or "body" in note.what] == [
+        ("<plugin><max_linear_velocity>", "is not read; did you mean linear_velocity?"),
+        ("<linear_velocity><max_velocty>", "is not read; did you mean max_velocity?"),
+        ("<plugin><body_link>", "'chassis' is not a link of the model: ignored"),
+    ]
+
+
+def test_topics_of_ackermann_steering(tmp_path: Path) -> None:
+    plugin = '<plugin filename="gz-sim-ackermann-steering-system" name="p">{}</plugin>'
+    assert read_drive(tmp_path, plugin.format("<sub_topic>go</sub_topic>")).topic == "/model/robot/go"
+    assert read_drive(tmp_path, plugin.format("<topic>t</topic><sub_topic>go</sub_topic>")).topic == "t"
+    assert read_drive(tmp_path, plugin.format("<steering_only>false</steering_only>")).topic == IN_MODEL
+    for content in ("<steering_only>true</steering_only>", "<steering_only>1</steering_only><topic>t</topic>"):
+        assert load_robot(tmp_path, plugin.format(content)).models[0].drive is None
+
+
+def test_a_joint_may_have_the_name_of_its_model(tmp_path: Path) -> None:
+    wheels = "<left_joint>robot::rl_joint</left_joint><right_joint>rr_joint</right_joint>"
+    drive = read_drive(tmp_path, f'<plugin filename="libgazebo_ros_diff_drive.so" name="p">{wheels}</plugin>')
+    np.testing.assert_allclose(drive.pose.position, (-0.2, 0.0, 0.0), rtol=0.0, atol=1e-15)
+
+
+STEERING = (
+    "<left_steering_joint>fl_joint</left_steering_joint><right_steering_joint>fr_joint</right_steering_joint>"
+    "<left_joint>rl_joint</left_joint><right_joint>rr_joint</right_joint>"
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "what", "reason"),
+    [
+        (
+            "<min_linear_velocity>1</min_linear_velocity><max_linear_velocity>0.5</max_linear_velocity>",
+            "min_linear_velocity",
+            "1 is above the maximum, 0.5: both are ignored",
+        ),
+        (
+            "<max_linear_acceleration>-1</max_linear_acceleration>",
+            "max_linear_acceleration",
+            "-1; must be above 0: ignored",
+        ),
+        ("<min_acceleration>0.5</min_acceleration>", "min_acceleration", "0.5; must be below 0: ignored"),
+        ("<steering_limit>0</steering_limit>", "steering_limit", "0; must be above 0 and at most pi / 2 (rad)"),
+        ("<steering_limit>30</steering_limit>", "steering_limit", "30; must be above 0 and at most pi / 2 (rad)"),
+        ("<wheel_base>-1</wheel_base>", "wheel_base", "-1; must be above 0: ignored"),
+        ("<wheel_separation>-1</wheel_separation>", "wheel_separation", "-1; must be >= 0: ignored"),
+        (
+            "<wheel_base>1e300</wheel_base><steering_limit>1e-300</steering_limit>",
+            "wheel_base",
+            "1e+300 m / sin(1e-300 rad) is not a turning radius: ignored",
+        ),
+    ],
+)
+def test_a_limit_that_is_none_gives_a_warning(tmp_path: Path, content: str, what: str, reason: str) -> None:
+    plugin = f'<plugin filename="gz-sim-ackermann-steering-system" name="p">{STEERING}{content}</plugin>'
+    world = load_robot(tmp_path, plugin)
+    notes = {note.what: note for note in world.notes if note.kind == "warning" and note.what.startswith("<plugin><")}
+    assert set(notes) == {f"<plugin><{what}>"}
+    note = notes[f"<plugin><{what}>"]
+    assert note.reason.startswith(reason)
+    assert note.where is not None
+    drive = world.models[0].drive
+    assert drive is not None
+    expected = CommandLimits() if "turning radius" in reason else CommandLimits(min_turning_radius=1.0 / math.sin(0.5))
+    assert drive.limits == expected
+
+
+def test_the_note_about_a_drive_says_what_is_read(tmp_path: Path) -> None:
+    world = load_robot(tmp_path, DRIVE)
+    reasons = [note.reason for note in world.notes if "libgazebo_ros_diff_drive" in note.what]
+    assert reasons == ["is not run; the first drive of a model selects the velocity commands, their frame and limits"]
+
+
 DRIVE = (
     '<plugin filename="libgazebo_ros_diff_drive.so" name="p">'
     "<left_joint>rl_joint</left_joint><right_joint>rr_joint</right_joint></plugin>"

@@ -9,7 +9,13 @@ from typing import Any
 
 from navsense.core.errors import NavsenseError, SdfError, Where, show
 from navsense.core.names import find_similar_names
-from navsense.sdf.plugin_files import explain_unread_sensor, is_among, normalize_file, normalize_files
+from navsense.sdf.plugin_files import (
+    explain_unread_sensor,
+    find_drive_plugin,
+    is_among,
+    normalize_file,
+    normalize_files,
+)
 from navsense.sdf.search_path import MissingFileError
 from navsense.sdf.values import require_child
 from navsense.sdf.xml_reader import PREFIX, Element
@@ -24,6 +30,7 @@ class TooManyProblemsError(Exception):
 
 
 PLUGIN_NOT_RUN = "plug-ins of other programs are not run"
+DRIVE_NOT_RUN = "is not run; the first drive of a model selects the velocity commands, their frame and limits"
 
 PLUGIN_REASONS = normalize_files(
     {
@@ -283,6 +290,8 @@ class Context:
         """
         name, what = plugin.attributes.get("filename", ""), f"<{parent}><{_format_tag(plugin)}>"
         reason = PLUGIN_REASONS.get(normalize_file(name), "")
+        if parent == "model" and find_drive_plugin(name, plugin.attributes.get("name", "")) is not None:
+            reason = DRIVE_NOT_RUN
         warning = _suggest_plugin(name, known) or explain_unread_sensor(name, parent)
         if warning and not reason:
             self.add_note("warning", what, warning, plugin.where, subject="plugin")
