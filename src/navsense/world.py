@@ -31,6 +31,7 @@ from navsense.core.summaries import (
 from navsense.core.text import format_count
 from navsense.core.ticks import MAX_RATE, MIN_RATE, check_rate
 from navsense.core.typing import BoolArray, Quaternion, Times, Vector
+from navsense.core.units import DEGREE
 from navsense.core.validation import check_number, validate_types
 from navsense.environment.base import Environment
 from navsense.environment.terrain.base import Shape
@@ -177,9 +178,8 @@ class Model:
         if not isinstance(commands, VelocityCommands) or not self.links or commands.is_placed:
             return commands
         root = self.link(self.canonical_link).pose
-        pose = self.pose if commands.start is None else commands.start @ root.inverse()
         frame = root if self.drive is None else self.drive.pose
-        return attach(commands.place(self.drive, pose @ frame), frame.inverse() @ root)
+        return attach(commands.place(self.drive, _find_start(self, commands) @ frame), frame.inverse() @ root)
 
     @cached_property
     def joint_paths(self) -> Mapping[str, tuple[tuple[Joint, float], ...]]:
@@ -217,6 +217,13 @@ class Model:
     def link(self, name: str) -> Link:
         """Return a link by any unambiguous ending of its name. Raises `UnknownNameError`."""
         return find_by_name(self.links, name, "link")
+
+
+def _find_start(model: Model, commands: VelocityCommands) -> Pose:
+    """Return the pose of a model in the world at which its commands start, before a planar drive makes it upright."""
+    if commands.start is None:
+        return model.pose
+    return commands.start @ model.link(model.canonical_link).pose.inverse()
 
 
 def make_log_context(
@@ -490,6 +497,10 @@ def _make_stationary_warning(model: Model) -> Note:
     return Note("warning", f"model {model.name}", reason, model.where, model=model.name)
 
 
+LEVEL_TILT = 1e-3
+"""Largest tilt (rad) of a model with a planar drive that gives no warning."""
+
+
 def _list_motion_notes(model: Model, imus: Sequence[Imu]) -> Iterator[Note]:
     """Yield the warnings of the motion of a model with IMUs, and what was not read."""
     motion = None if model.root_motion is None else get_base(model.root_motion)
@@ -499,6 +510,14 @@ def _list_motion_notes(model: Model, imus: Sequence[Imu]) -> Iterator[Note]:
             yield Note("warning", name, reason, model.where, model=model.name)
         for reason in motion.notes:
             yield Note("unsupported", f"motion of {name}", reason, model.where, model=model.name)
+    commands, drive = model.motion, model.drive
+    if isinstance(commands, VelocityCommands) and not commands.is_placed and drive is not None and drive.kind != "free":
+        w, x, y, z = _find_start(model, commands).rotation
+        tilt = 2.0 * math.atan2(math.hypot(x, y), math.hypot(w, z))
+        if tilt > LEVEL_TILT:
+            reason = f"starts upright, although its pose is tilted by {tilt / DEGREE:.3g} deg: {drive.name} is planar"
+            remedy = "remove roll and pitch from <pose>"
+            yield Note("warning", f"model {model.name}", f"{reason}; {remedy}", model.where, model=model.name)
     if isinstance(motion, VelocityCommands) and imus:
         for reason in _find_jumps(motion, has_sampled_imu=not all(imu.averaged for imu in imus)):
             yield Note("warning", f"model {model.name}", reason, model.where, model=model.name)

@@ -386,9 +386,20 @@ def test_a_differential_drive_turns_about_its_axle_on_flat_ground() -> None:
         np.testing.assert_allclose(heading[1:], 0.0, atol=1e-15, rtol=0.0)
         turn = Rotation.from_euler("z", heading[0] + yaw)
         np.testing.assert_allclose(block.position_w[row], axle + turn.apply([1.0, 0.1, 0.2]), atol=1e-13, rtol=0.0)
-    assert [note.reason for note in session.world.notes if "ignores" in note.reason] == [
-        "ignores wx, wy of its velocity commands: d follows vx, wz"
+    assert [note.reason for note in session.world.notes if note.kind == "warning"][:2] == [
+        "ignores wx, wy of its velocity commands: d follows vx, wz",
+        "starts upright, although its pose is tilted by 12.8 deg: d is planar; remove roll and pitch from <pose>",
     ]
+
+
+@pytest.mark.parametrize("drive", [None, Drive("d", "free"), Drive("d")])
+def test_a_model_that_keeps_its_attitude_has_no_warning_of_its_tilt(drive: Drive | None) -> None:
+    rpy = (0.0, 0.0, 0.5) if drive is not None and drive.kind != "free" else (0.1, -0.2, 0.5)
+    commands = velocity_commands([0.0, 2.0], [STOP] * 2, [STOP] * 2)
+    world = prepare(
+        make_world(drive, Pose((0.0, 0.0, 1.0), from_rpy(*rpy))), 2.0, seed=0, motions={"robot": commands}
+    ).world
+    assert not [note for note in world.notes if "upright" in note.reason]
 
 
 def test_without_a_drive_the_canonical_link_follows_all_commands() -> None:

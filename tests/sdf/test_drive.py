@@ -195,7 +195,7 @@ def test_misspelt_parts_of_a_drive_give_a_warning(tmp_path: Path, content: str, 
 
 
 def test_a_tracked_vehicle_has_its_limits_in_two_elements_and_turns_about_its_body_link(tmp_path: Path) -> None:
-    """The elements of gz-sim's examples/worlds/tracked_vehicle_simple.sdf, with a velocity limit of each kind."""
+    """The elements are those of gz-sim, TrackedVehicle.cc (commit 00b43a02)."""
     content = (
         "<body_link>rl</body_link><left_track><link>fl</link></left_track><right_track><link>fr</link></right_track>"
         "<tracks_separation>0.4</tracks_separation><steering_efficiency>0.5</steering_efficiency>"
@@ -404,6 +404,17 @@ def test_the_topic_of_the_drive_is_selected(tmp_path: Path) -> None:
         ns.simulate(load_robot(tmp_path, other), motion=str(bag))
     file = next(bag.glob("*.mcap"))
     assert_square(load_robot(tmp_path, DRIVE), f"{file}:/other")
+
+
+def test_the_longest_ending_of_a_topic_has_priority(tmp_path: Path) -> None:
+    """Both topics end in /cmd_vel, and one in the namespace of the plug-in too."""
+    drive = DRIVE.replace("</plugin>", "<robotNamespace>a</robotNamespace></plugin>")
+    bag = write_bag2(tmp_path / "two", "/x/b/cmd_vel", "/x/a/cmd_vel")
+    run = ns.simulate(load_robot(tmp_path, drive), motion=str(bag))
+    motion = run.session.world.models[0].motion
+    assert isinstance(motion, VelocityCommands)
+    assert motion.source is not None
+    assert motion.source.series == "/x/a/cmd_vel"
 
 
 def test_commands_give_a_warning_with_their_remedy(tmp_path: Path) -> None:

@@ -446,9 +446,10 @@ def _select_channel(reader: MessageReader, file: Path, query: MotionQuery, comma
     commands = [topic for topic in names if channels[topic].type in COMMAND_TYPES]
     command_name = command_topic.strip("/")
     exact = [topic for topic in commands if topic.strip("/") == command_name]
-    # The recorded topic may be in a namespace, and that of the plug-in too.
-    endings = [
-        topic for topic in commands if topic.endswith((f"/{command_name}", f"/{command_name.rpartition('/')[2]}"))
-    ]
-    selected = (exact or endings or commands) if command_name else []
+    # The recorded topic may be in a namespace, and that of the plug-in too. The longer ending has priority.
+    longer, shorter = (
+        [topic for topic in commands if topic.endswith(f"/{ending}")]
+        for ending in (command_name, command_name.rpartition("/")[2])
+    )
+    selected = (exact or longer or shorter or commands) if command_name else []
     return channels[_select_name(poses or selected or names, "", file)]
