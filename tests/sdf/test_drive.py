@@ -345,6 +345,16 @@ def test_python_loads_commands(tmp_path: Path) -> None:
     assert commands.source.file == "square.csv"
 
 
+@pytest.mark.parametrize(
+    "name", ["wz_deg", "wz_dps", "wz [deg/s]", "/cmd_vel/twist/angular/z_deg", "angular.z (deg/s)"]
+)
+def test_a_turn_rate_may_be_in_degrees_per_second(tmp_path: Path, name: str) -> None:
+    (tmp_path / "log.csv").write_text(HEADER.replace("wz", name) + "0,0,0,0,0,0,90\n1,0,0,0,0,0,0\n")
+    commands = ns.motion.load(tmp_path / "log.csv")
+    assert isinstance(commands, VelocityCommands)
+    assert commands.commands[0, 5] == pytest.approx(0.5 * math.pi, rel=1e-15, abs=0.0)
+
+
 def test_an_error_of_the_ramps_names_the_log(tmp_path: Path) -> None:
     log = tmp_path / "fast.csv"
     log.write_text(HEADER + "0,0,0,0,0,0,1e8\n5e9,0,0,0,0,0,0\n")
@@ -495,6 +505,7 @@ def test_gazebo_limits_the_directions_of_a_velocity_apart(tmp_path: Path) -> Non
         ("", HEADER + "0,0,0,0,0,0,0\n1,0,a,0,0,0,0\n", "log.csv:3: vy: a; must be a finite number"),
         ("", HEADER + "0,0,0,0,0,0,0\n\n0,0,0,0,0,0,0\n", "log.csv:4: time of row 1 (s): 0.0; must be after"),
         ("", HEADER + "0,0,0,0,0,0,0\n", "number of velocity commands: 1; must be >= 2"),
+        ("", "time,vx,wz\n0,0,0\n1,0,0\n", "header of the log without vy, vz, wx, wy: time,vx,wz; must have time,"),
     ],
 )  # fmt: skip
 def test_errors_of_logs_in_the_world_file(tmp_path: Path, attributes: str, log: str, message: str) -> None:

@@ -46,7 +46,8 @@ UNITS: Mapping[str, Mapping[str, float]] = {
     "rad": _ANGLE,
     "1": {"": 1.0, "1": 1.0},
     "m/s": dict.fromkeys(("m/s", "m s^-1", "mps"), 1.0),
-    "rad/s": dict.fromkeys(("rad/s", "rad s^-1"), 1.0) | dict.fromkeys(("deg/s", "deg s^-1"), DEGREE),
+    "rad/s": dict.fromkeys(("rad/s", "rad s^-1", "rad"), 1.0)
+    | dict.fromkeys(("deg/s", "deg s^-1", "dps", "deg"), DEGREE),
     "rad or m": _ANGLE | _METRE,
 }
 """SI unit of a quantity -> units that a header can name, with their sizes."""
@@ -395,11 +396,13 @@ def _select_kind(header: Sequence[LogColumn], kinds: Sequence[LogKind], text: st
             allowed = "must have one position, x,y,z or latitude,longitude"
             raise MotionError("header of the log", text, where=where, allowed=allowed, remedy=remedy)
         return matches[0]
-    nearest = max(kinds, key=lambda kind: sum(column is not None for column in kind.find_columns(header)))
+    counts = [sum(column is not None for column in kind.find_columns(header)) for kind in kinds]
+    nearest = kinds[counts.index(max(counts))]
+    is_only_one = max(counts) > 2 and counts.count(max(counts)) == 1
     missing = [
         name for name, column in zip(nearest.columns, nearest.find_columns(header), strict=True) if column is None
     ]
-    if len(missing) < len(nearest.columns) / 2:
+    if is_only_one or len(missing) < len(nearest.columns) / 2:
         what = f"header of the log without {', '.join(missing)}"
         allowed = f"must have {','.join(nearest.columns)} in any order"
         raise MotionError(what, text, where=where, allowed=allowed, remedy="add or rename the columns")
