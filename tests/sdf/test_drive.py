@@ -473,13 +473,13 @@ def test_an_attribute_replaces_both_directions_of_its_limit_alone(
     assert world.models[0].root_motion is not None
     commands = get_base(world.models[0].root_motion)
     assert isinstance(commands, VelocityCommands)
-    given: dict[str, float | None] = {
+    plugin_limits: dict[str, float | None] = {
         "max_acceleration": 3.0,
         "max_deceleration": 2.0,
         "max_angular_acceleration": 0.75,
         "max_angular_deceleration": 0.25,
     }
-    assert commands.limits == CommandLimits(**{**given, **limits})  # type: ignore[arg-type]
+    assert commands.limits == CommandLimits(**{**plugin_limits, **limits})  # type: ignore[arg-type]
 
 
 def test_gazebo_limits_the_directions_of_a_velocity_apart(tmp_path: Path) -> None:

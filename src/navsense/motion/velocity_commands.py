@@ -587,9 +587,9 @@ class VelocityCommands:
             what = f"{COMMAND_COLUMNS[column]} of row {row}"
             allowed = f"must be finite, and at most {MAX_COMMAND:g} in magnitude"
             raise MotionError(what, float(table[row, column]), allowed=allowed)
-        late = np.flatnonzero(np.diff(self.time) <= 0.0)
-        if late.size:
-            row = int(late[0]) + 1
+        early_rows = np.flatnonzero(np.diff(self.time) <= 0.0) + 1
+        if early_rows.size:
+            row = int(early_rows[0])
             allowed = f"must be after the row before, {float(self.time[row - 1])!r}"
             remedy = "sort the rows and remove duplicates"
             raise MotionError(f"time of row {row} (s)", float(self.time[row]), allowed=allowed, remedy=remedy)
