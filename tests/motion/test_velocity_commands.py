@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import tracemalloc
 from dataclasses import replace
 from itertools import pairwise
 
@@ -363,6 +364,24 @@ def test_a_ramp_of_too_many_steps_is_an_error_at_once(turn_rate: float, kind: Dr
     message = f"number of steps of the ramps: {re.escape(first)} or more; must be <= 5000000; raise"
     with pytest.raises(MotionError, match=message):
         VelocityCommands(np.array([0.0, 1e4, 2e4, 3e4]), np.outer([1, -1, 1, 1], commands[0]), None, limits, drive)
+
+
+def test_a_step_of_a_ramp_takes_160_bytes() -> None:
+    """The bytes of numbers at the peak; checks of a step take up to 20 more."""
+    limits = CommandLimits(max_angular_acceleration=1.0)
+    commands = np.array([[0.0] * 5 + [400.0]] * 2)
+    time = np.array([0.0, 400.0])
+    VelocityCommands(time, 0.01 * commands, None, limits, Drive("d"))  # loads the kernels
+    tracemalloc.start()
+    try:
+        motion = VelocityCommands(time, commands, None, limits, Drive("d"))
+        held, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    steps = 400.0 * 400.0 / 0.5  # of 0.5 rad at the turn rate of the end
+    assert motion.end == 400.0
+    assert 159.0 * steps < held < 162.0 * steps
+    assert peak < 180.0 * steps
 
 
 @pytest.mark.parametrize("field", ["max_acceleration", "max_deceleration", "max_angular_acceleration"])
