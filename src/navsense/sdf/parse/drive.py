@@ -1,11 +1,7 @@
 """Drive plug-ins of a model: how it follows velocity commands.
 
 The plug-ins are those of Gazebo, Gazebo Classic and gazebo_ros_pkgs. A wheeled robot turns about the middle of its
-driven wheels, the mean position of the joints in the plug-in. If one axle steers, it turns about the other one. A
-tracked vehicle turns about its body link.
-
-Source: gz-sim, `AckermannSteering.cc` (commit 007ef7ae), `TrackedVehicle.cc` (commit 00b43a02) and `MecanumDrive.cc`
-(commit 060309ff).
+driven wheels, the mean position of the joints in the plug-in. If one axle steers, only the joints of the other count.
 """
 
 from __future__ import annotations
@@ -55,7 +51,10 @@ SYSTEM_TAGS = {
     ACKERMANN_STEERING: (*READ_TAGS, "sub_topic", "steering_only"),
     TRACKED_VEHICLE: (*TOPIC_TAGS, *TRACKED_VELOCITY_TAGS, "body_link"),
 }
-"""System of Gazebo -> elements that are read, if they are not `READ_TAGS`."""
+"""System of Gazebo -> elements that are read, if they are not `READ_TAGS`.
+
+Source: gz-sim, `AckermannSteering.cc` (commit 007ef7ae) and `TrackedVehicle.cc` (commit 00b43a02).
+"""
 
 WHEEL_BASE, STEERING_LIMIT = 1.0, 0.5
 """Defaults of gz-sim's AckermannSteering: m, rad."""
@@ -115,7 +114,7 @@ def _warn_about_elements(context: Context, parent: Element, tags: tuple[str, ...
 
 
 def _find_center(context: Context, scope: Scope, poses: FramePoses, element: Element, plugin: DrivePlugin) -> Vector:
-    """Return the position (m) in the model that the commands refer to."""
+    """Return the position (m) in the model that the commands refer to; of a tracked vehicle, that of its body link."""
     canonical = poses.find_pose(scope.canonical).position if scope.canonical is not None else (0.0, 0.0, 0.0)
     if plugin.kind == "free":
         return canonical
