@@ -112,23 +112,6 @@ def test_topics_of_a_drive(tmp_path: Path, content: str, topic: str) -> None:
     assert read_drive(tmp_path, plugin).topic == topic
 
 
-def test_misspelt_elements_of_a_drive_are_warnings(tmp_path: Path) -> None:
-    """Other elements of the plug-ins have no effect on the motion."""
-    typos = "<max_linear_accelaration>1</max_linear_accelaration><lft_joint>j</lft_joint>"
-    others = "".join(
-        f"<{tag}>1</{tag}>"
-        for tag in (
-            *("odom_topic", "tf_topic", "wheel_radius", "wheelDiameter", "max_jerk", "min_jerk", "kingpin_width"),
-            *("odom_publish_frequency", "command_timeout", "max_wheel_torque", "odometry_topic", "num_wheel_pairs"),
-        )
-    )
-    plugin = f'<plugin filename="gz-sim-diff-drive-system" name="p">{typos}{others}</plugin>'
-    notes = [(note.what, note.reason) for note in load_robot(tmp_path, plugin).notes if note.kind == "warning"]
-    assert ("<plugin><max_linear_accelaration>", "is not read; did you mean max_linear_acceleration?") in notes
-    assert ("<plugin><lft_joint>", "is not read; did you mean left_joint?") in notes
-    assert len([reason for _, reason in notes if "did you mean" in reason]) == 2
-
-
 def test_the_center_is_that_of_the_driven_wheels(tmp_path: Path) -> None:
     """Two wheels at the rear; four wheels of a skid-steer drive; the rear axle of a vehicle that steers in front."""
     rear = "<left_joint>rl_joint</left_joint><right_joint>rr_joint</right_joint>"
@@ -171,6 +154,13 @@ def test_limits_of_gazebo_and_of_gazebo_ros(tmp_path: Path) -> None:
     assert any("'fast' is not a number: ignored" in note.reason for note in world.notes)
 
 
+WITHOUT_EFFECT = (
+    *("odom_topic", "tf_topic", "wheel_radius", "wheelDiameter", "max_jerk", "min_jerk", "kingpin_width"),
+    *("odom_publish_frequency", "command_timeout", "max_wheel_torque", "odometry_topic", "num_wheel_pairs"),
+)
+"""Elements of drive plug-ins that do not change the motion."""
+
+
 @pytest.mark.parametrize(
     ("content", "warnings"),
     [
@@ -184,7 +174,7 @@ def test_limits_of_gazebo_and_of_gazebo_ros(tmp_path: Path) -> None:
             ["'rl_jont' is not a joint of the model: ignored; did you mean rl_joint?"],
         ),
         ("<left_joint>base</left_joint>", ["'base' is not a joint of the model: ignored"]),
-        ("<odom_topic>o</odom_topic><tf_topic>t</tf_topic><wheel_radius>1</wheel_radius><max_jerk>1</max_jerk>", []),
+        ("".join(f"<{tag}>1</{tag}>" for tag in WITHOUT_EFFECT), []),
     ],
 )
 def test_misspelt_parts_of_a_drive_give_a_warning(tmp_path: Path, content: str, warnings: list[str]) -> None:

@@ -395,12 +395,6 @@ def test_hector_field_applies_to_a_world_without_one(
     np.testing.assert_allclose(np.array(field.value_w) / strength, expected, rtol=0.0, atol=1e-7)
 
 
-@pytest.mark.parametrize("file", ["libgazebo_ros_p3d.so", "gazebo_ros_p3d", "/opt/lib/libgazebo_ros_p3d.so"])
-def test_reason_of_an_unread_plugin_does_not_depend_on_the_spelling(load: Load, file: str) -> None:
-    world = load(make_world(make_plugin(file, "")))
-    assert ("unsupported", "the true state of each model is recorded on /truth/MODEL") in list_notes(world)
-
-
 def test_hector_barometer_is_an_altimeter(load: Load) -> None:
     body = "<drift>10</drift><gaussianNoise>0.1</gaussianNoise><updateRate>10</updateRate>"
     (sensor,) = load(make_world(make_plugin("libhector_gazebo_ros_baro.so", body))).sensors
