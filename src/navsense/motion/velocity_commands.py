@@ -13,8 +13,8 @@ with phi = omega t:
 Velocities jump at a row. The new values hold from the time of the row on. A jump has no acceleration: a sensor that
 samples the acceleration does not see it, a mean over an interval sees the change of velocity. With limits, v and omega
 follow ramps of constant rate. A vehicle that steers follows the ramp of wz within |wz| <= |vx| / r at each instant, as
-in gz-sim's AckermannSteering: where the limit applies, wz is vx / r or -vx / r. On a ramp, R is the exponential of the
-Magnus series to order t^3, and p an integral by Gauss's rule; a ramp is split into short steps (`STEP_ANGLE`,
+in gz-sim's AckermannSteering. Where the limit applies, wz is vx / r or -vx / r. On a ramp, R is the exponential of the
+Magnus series to order t^3, and p an integral by Gauss's rule. A ramp is split into short steps (`STEP_ANGLE`,
 `STEP_GROWTH`, `STEP_ERROR`).
 
 Source: Lynch and Park 2017, Modern Robotics, proposition 3.25; Blanes et al. 2009, Physics Reports 470, section 2.

@@ -1,7 +1,7 @@
 """Drive plug-ins of a model: how it follows velocity commands.
 
 The plug-ins are those of Gazebo, Gazebo Classic and gazebo_ros_pkgs. A wheeled robot turns about the middle of its
-driven wheels: the mean position of the joints in the plug-in; of the axle that does not steer if another one steers.
+driven wheels, the mean position of the joints in the plug-in. If one axle steers, only the joints of the other count.
 """
 
 from __future__ import annotations
