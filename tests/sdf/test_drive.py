@@ -403,6 +403,29 @@ ROUND_TIME = SIDE_TIME + 4.0
 """Time (s) of a side, a stop of 1 s, a turn of 2 s and a stop of 1 s."""
 
 
+def write_rounds(path: Path) -> Path:
+    """Write the commands of the square of a TurtleBot3: four sides and four turns to the left."""
+    parts = ((0.0, SPEED, 0.0), (SIDE_TIME, 0.0, 0.0), (SIDE_TIME + 1.0, 0.0, TURN_RATE), (SIDE_TIME + 3.0, 0.0, 0.0))
+    commands = [(side * ROUND_TIME + t, vx, wz) for side in range(4) for t, vx, wz in parts]
+    return write_bag2(path, "/cmd_vel", commands=[*commands, (4.0 * ROUND_TIME, 0.0, 0.0)])
+
+
+def test_the_report_of_a_turtlebot3_shows_its_square(tmp_path: Path) -> None:
+    """Four sides, each shorter by the ramp at its start, and the duration of the commands."""
+    recording, page = tmp_path / "square.mcap", tmp_path / "square.html"
+    motion = f"--motion={write_rounds(tmp_path / 'drive')}"
+    for arguments in (
+        ["run", str(TURTLEBOT3), motion, "-o", str(recording)],
+        ["report", str(recording), "-o", str(page)],
+    ):
+        result = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+    text = page.read_text(encoding="utf-8")
+    length = 4.0 * (SPEED * SIDE_TIME - SPEED**2 / (2.0 * ACCELERATION))
+    assert f"{length:.2f} m" in text
+    assert "35.99 s" in text  # of the last sample
+
+
 @pytest.mark.requirement("IMU-2")
 @pytest.mark.parametrize("plugin", ["", CLASSIC_DRIVE], ids=["gz", "classic"])
 def test_a_turtlebot3_drives_a_square_from_recorded_twists(tmp_path: Path, plugin: str) -> None:
@@ -417,9 +440,7 @@ def test_a_turtlebot3_drives_a_square_from_recorded_twists(tmp_path: Path, plugi
         text = re.sub(r"<plugin.*</plugin>", plugin, text, flags=re.DOTALL)
     path = tmp_path / "robot.sdf"
     path.write_text(text)
-    parts = ((0.0, SPEED, 0.0), (SIDE_TIME, 0.0, 0.0), (SIDE_TIME + 1.0, 0.0, TURN_RATE), (SIDE_TIME + 3.0, 0.0, 0.0))
-    commands = [(side * ROUND_TIME + t, vx, wz) for side in range(4) for t, vx, wz in parts]
-    bag = write_bag2(tmp_path / "drive", "/cmd_vel", commands=[*commands, (4.0 * ROUND_TIME, 0.0, 0.0)])
+    bag = write_rounds(tmp_path / "drive")
     run = ns.simulate(ns.load(path), motion=str(bag), seed=11)
     side = SPEED * SIDE_TIME - (0.0 if plugin else SPEED**2 / (2.0 * ACCELERATION))
     corners = run.session.link_motions["turtlebot3_burger::base_footprint"].at(ROUND_TIME * np.arange(5.0))
