@@ -124,7 +124,11 @@ JOINT_KINDS: Mapping[str, JointKind] = {"revolute": "revolute", "continuous": "r
 
 @dataclass(frozen=True)
 class Solid:
-    """A surface that rays can hit: full name, full name of its link, and `pose` in the frame of the link."""
+    """A surface that rays can hit: full name, full name of its link, and `pose` in the frame of the link.
+
+    >>> ns.world.Solid("sea::bed::floor", "sea::bed", ns.environment.Plane()).pose.position
+    (0.0, 0.0, 0.0)
+    """
 
     name: str
     link: str
@@ -406,7 +410,11 @@ class Note:
 
 @dataclass(frozen=True)
 class LayersTopic:
-    """Topic of the current at several depths (m) below `surface` (m, height in the world)."""
+    """Topic of the current at several depths (m) below `surface` (m, height in the world).
+
+    >>> ns.world.LayersTopic("/stratified_current", (5.0, 10.0)).surface
+    0.0
+    """
 
     topic: str
     depths: tuple[float, ...]
@@ -418,6 +426,9 @@ class CurrentTopic:
     """Topic of the world's current: name, rate (Hz, 0 for no topic), and a fixed position (m).
 
     `layers` is a topic with the current at several depths above and below the position.
+
+    >>> ns.world.CurrentTopic("/current", rate=1.0).topic
+    '/current'
     """
 
     topic: str = "/hydrodynamics/current_velocity"

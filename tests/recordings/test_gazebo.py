@@ -84,7 +84,14 @@ CLASSIC_PROTO = {
     "altimeter": "message Altimeter { required Time time = 1; required double vertical_position = 2;"
     " required double vertical_velocity = 3; required double vertical_reference = 4; }",
 }
-"""Messages of the design documents of Gazebo's magnetometer and altimeter, and of `gazebo/msgs` of Gazebo Classic."""
+"""The messages, each with the source of its numbers.
+
+Magnetometer, Altimeter: the design documents of Gazebo.
+Time, Vector3d: `gazebo/msgs/time.proto` and `vector3d.proto` of Gazebo 11, at commit 9cb0a9d1 of the copy
+github.com/JabSYsEmb/gazebo_macos. Its numbers of the altimeter are those of the document; its magnetometer has the
+fields `time` 1 and `field_tesla` 2. Older commits of github.com/gazebosim/gazebo-classic differ: `Vector3d` has the
+numbers 2, 3 and 4 (2054e653), and `Time stamp = 1` is in the magnetometer (18b531e2) and the altimeter (12127b99).
+"""
 
 FIELD = re.compile(r"(required|optional|repeated) (\w+) (\w+) = (\d+);")
 

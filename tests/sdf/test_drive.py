@@ -112,23 +112,6 @@ def test_topics_of_a_drive(tmp_path: Path, content: str, topic: str) -> None:
     assert read_drive(tmp_path, plugin).topic == topic
 
 
-def test_misspelt_elements_of_a_drive_are_warnings(tmp_path: Path) -> None:
-    """Other elements of the plug-ins have no effect on the motion."""
-    typos = "<max_linear_accelaration>1</max_linear_accelaration><lft_joint>j</lft_joint>"
-    others = "".join(
-        f"<{tag}>1</{tag}>"
-        for tag in (
-            *("odom_topic", "tf_topic", "wheel_radius", "wheelDiameter", "max_jerk", "min_jerk", "kingpin_width"),
-            *("odom_publish_frequency", "command_timeout", "max_wheel_torque", "odometry_topic", "num_wheel_pairs"),
-        )
-    )
-    plugin = f'<plugin filename="gz-sim-diff-drive-system" name="p">{typos}{others}</plugin>'
-    notes = [(note.what, note.reason) for note in load_robot(tmp_path, plugin).notes if note.kind == "warning"]
-    assert ("<plugin><max_linear_accelaration>", "is not read; did you mean max_linear_acceleration?") in notes
-    assert ("<plugin><lft_joint>", "is not read; did you mean left_joint?") in notes
-    assert len([reason for _, reason in notes if "did you mean" in reason]) == 2
-
-
 def test_the_center_is_that_of_the_driven_wheels(tmp_path: Path) -> None:
     """Two wheels at the rear; four wheels of a skid-steer drive; the rear axle of a vehicle that steers in front."""
     rear = "<left_joint>rl_joint</left_joint><right_joint>rr_joint</right_joint>"
@@ -171,6 +154,13 @@ def test_limits_of_gazebo_and_of_gazebo_ros(tmp_path: Path) -> None:
     assert any("'fast' is not a number: ignored" in note.reason for note in world.notes)
 
 
+WITHOUT_EFFECT = (
+    *("odom_topic", "tf_topic", "wheel_radius", "wheelDiameter", "max_jerk", "min_jerk", "kingpin_width"),
+    *("odom_publish_frequency", "command_timeout", "max_wheel_torque", "odometry_topic", "num_wheel_pairs"),
+)
+"""Elements of drive plug-ins that do not change the motion."""
+
+
 @pytest.mark.parametrize(
     ("content", "warnings"),
     [
@@ -184,7 +174,7 @@ def test_limits_of_gazebo_and_of_gazebo_ros(tmp_path: Path) -> None:
             ["'rl_jont' is not a joint of the model: ignored; did you mean rl_joint?"],
         ),
         ("<left_joint>base</left_joint>", ["'base' is not a joint of the model: ignored"]),
-        ("<odom_topic>o</odom_topic><tf_topic>t</tf_topic><wheel_radius>1</wheel_radius><max_jerk>1</max_jerk>", []),
+        ("".join(f"<{tag}>1</{tag}>" for tag in WITHOUT_EFFECT), []),
     ],
 )
 def test_misspelt_parts_of_a_drive_give_a_warning(tmp_path: Path, content: str, warnings: list[str]) -> None:
@@ -534,6 +524,29 @@ ROUND_TIME = SIDE_TIME + 4.0
 """Time (s) of a side, a stop of 1 s, a turn of 2 s and a stop of 1 s."""
 
 
+def write_rounds(path: Path) -> Path:
+    """Write the commands of the square of a TurtleBot3: four sides and four turns to the left."""
+    parts = ((0.0, SPEED, 0.0), (SIDE_TIME, 0.0, 0.0), (SIDE_TIME + 1.0, 0.0, TURN_RATE), (SIDE_TIME + 3.0, 0.0, 0.0))
+    commands = [(side * ROUND_TIME + t, vx, wz) for side in range(4) for t, vx, wz in parts]
+    return write_bag2(path, "/cmd_vel", commands=[*commands, (4.0 * ROUND_TIME, 0.0, 0.0)])
+
+
+def test_the_report_of_a_turtlebot3_shows_its_square(tmp_path: Path) -> None:
+    """Four sides, each shorter by the ramp at its start, and the duration of the commands."""
+    recording, page = tmp_path / "square.mcap", tmp_path / "square.html"
+    motion = f"--motion={write_rounds(tmp_path / 'drive')}"
+    for arguments in (
+        ["run", str(TURTLEBOT3), motion, "-o", str(recording)],
+        ["report", str(recording), "-o", str(page)],
+    ):
+        result = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+    text = page.read_text(encoding="utf-8")
+    length = 4.0 * (SPEED * SIDE_TIME - SPEED**2 / (2.0 * ACCELERATION))
+    assert f"{length:.2f} m" in text
+    assert "35.99 s" in text  # of the last sample
+
+
 @pytest.mark.requirement("IMU-2")
 @pytest.mark.parametrize("plugin", ["", CLASSIC_DRIVE], ids=["gz", "classic"])
 def test_a_turtlebot3_drives_a_square_from_recorded_twists(tmp_path: Path, plugin: str) -> None:
@@ -548,9 +561,7 @@ def test_a_turtlebot3_drives_a_square_from_recorded_twists(tmp_path: Path, plugi
         text = re.sub(r"<plugin.*</plugin>", plugin, text, flags=re.DOTALL)
     path = tmp_path / "robot.sdf"
     path.write_text(text)
-    parts = ((0.0, SPEED, 0.0), (SIDE_TIME, 0.0, 0.0), (SIDE_TIME + 1.0, 0.0, TURN_RATE), (SIDE_TIME + 3.0, 0.0, 0.0))
-    commands = [(side * ROUND_TIME + t, vx, wz) for side in range(4) for t, vx, wz in parts]
-    bag = write_bag2(tmp_path / "drive", "/cmd_vel", commands=[*commands, (4.0 * ROUND_TIME, 0.0, 0.0)])
+    bag = write_rounds(tmp_path / "drive")
     run = ns.simulate(ns.load(path), motion=str(bag), seed=11)
     side = SPEED * SIDE_TIME - (0.0 if plugin else SPEED**2 / (2.0 * ACCELERATION))
     corners = run.session.link_motions["turtlebot3_burger::base_footprint"].at(ROUND_TIME * np.arange(5.0))

@@ -243,8 +243,8 @@ def test_hector_drift_and_noise_follow_the_error_model(load: Load) -> None:
     dt, frequency = 0.1, 0.5
     code = 0.2 * dt * math.sqrt(2.0 * frequency) / math.sqrt(-math.expm1(-2.0 * frequency * dt))
     (reason,) = (note.reason for note in world.notes if "drift of" in note.reason)
-    told = float(reason.rpartition("code has ")[2].split()[0])
-    assert told == pytest.approx(code, rel=0.05, abs=0.0)
+    code_drift = float(reason.rpartition("code has ")[2].split()[0])
+    assert code_drift == pytest.approx(code, rel=0.05, abs=0.0)
     assert "after a few correlation times the plug-in's code has" in reason
 
 
@@ -393,12 +393,6 @@ def test_hector_field_applies_to_a_world_without_one(
     assert isinstance(field, UniformField)
     strength = math.hypot(5.5645e-6, 22.8758e-6, -42.3884e-6)
     np.testing.assert_allclose(np.array(field.value_w) / strength, expected, rtol=0.0, atol=1e-7)
-
-
-@pytest.mark.parametrize("file", ["libgazebo_ros_p3d.so", "gazebo_ros_p3d", "/opt/lib/libgazebo_ros_p3d.so"])
-def test_reason_of_an_unread_plugin_does_not_depend_on_the_spelling(load: Load, file: str) -> None:
-    world = load(make_world(make_plugin(file, "")))
-    assert ("unsupported", "the true state of each model is recorded on /truth/MODEL") in list_notes(world)
 
 
 def test_hector_barometer_is_an_altimeter(load: Load) -> None:
@@ -855,7 +849,11 @@ def read_shared(shared_data: Path, name: str) -> str:
 
 
 def check_white_noise(world: World) -> None:
-    """Check the white noise of every reading of 20 s against that of its specification, within 6 sigma."""
+    """Check the white noise of every reading of 20 s against that of its specification.
+
+    The deviation of n samples has the relative error 1 / sqrt(2 n), so 6 of them are exceeded at a rate of 2e-9 for
+    each comparison. The models of the tests have at most 20 channels with noise: a false alarm has a rate of 4e-8.
+    """
     readings = ns.simulate(world, 20.0, seed=2)
     for sensor in world.sensors:
         reading = readings[sensor.name]
@@ -869,7 +867,7 @@ def check_white_noise(world: World) -> None:
                 assert abs(column.std() - expected) <= 6.0 * expected / math.sqrt(2.0 * len(column)) + rounding
 
 
-@pytest.mark.requirement("DVU-9", "SDF-2")
+@pytest.mark.requirement("SDF-2")
 def test_jackal_robot(load: Load, shared_data: Path) -> None:
     text = read_shared(shared_data, "jackal.gazebo")
     text = re.sub(r"\$\(optenv \S+ (\S+)\)", r"\1", text)
@@ -887,7 +885,7 @@ def test_jackal_robot(load: Load, shared_data: Path) -> None:
     check_white_noise(world)
 
 
-@pytest.mark.requirement("DVU-9", "SDF-2")
+@pytest.mark.requirement("SDF-2")
 @pytest.mark.skipif(importlib.util.find_spec("xacro") is None, reason="needs the extra xacro")
 def test_hector_quadrotor(shared_data: Path, tmp_path: Path) -> None:
     text = read_shared(shared_data, "hector_quadrotor_sensors.gazebo.xacro")
@@ -911,7 +909,7 @@ def test_hector_quadrotor(shared_data: Path, tmp_path: Path) -> None:
     check_white_noise(world)
 
 
-@pytest.mark.requirement("DVU-9", "SDF-2")
+@pytest.mark.requirement("SDF-2")
 @pytest.mark.skipif(importlib.util.find_spec("xacro") is None, reason="needs the extra xacro")
 def test_rotors_firefly(shared_data: Path, tmp_path: Path) -> None:
     text = read_shared(shared_data, "rotors_component_snippets.xacro")
@@ -942,7 +940,7 @@ def test_rotors_firefly(shared_data: Path, tmp_path: Path) -> None:
     check_white_noise(world)
 
 
-@pytest.mark.requirement("DVU-9", "SDF-2")
+@pytest.mark.requirement("SDF-2")
 def test_px4_iris(shared_data: Path, tmp_path: Path) -> None:
     """The template has only numbers of ports between its braces."""
     text = re.sub(r"\{\{.*?\}\}", "0", read_shared(shared_data, "px4_iris.sdf.jinja"))
@@ -963,7 +961,7 @@ def test_px4_iris(shared_data: Path, tmp_path: Path) -> None:
     check_white_noise(world)
 
 
-@pytest.mark.requirement("DVU-9", "SDF-2")
+@pytest.mark.requirement("SDF-2")
 def test_new_px4_model_has_plain_sensors(shared_data: Path, tmp_path: Path) -> None:
     folder = tmp_path / "x500_base"
     folder.mkdir()

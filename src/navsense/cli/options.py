@@ -279,8 +279,6 @@ def add_reading_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def parse_switch(option: str, text: str) -> tuple[str, float | None]:
     """Return the sensor and the time (s) of `SENSOR[@TIME]`; None without a time. Raises `SimulationError`."""
-    from navsense.core.text import parse_decimal
-
     name, separator, time_text = text.partition("@")
     time = parse_decimal(time_text)
     if not name or (separator and (time is None or time < 0.0)):

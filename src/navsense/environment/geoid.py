@@ -12,8 +12,8 @@ The file is a PGM image with 16 bits per pixel, most significant byte first::
     4320 2161
     65535
 
-The first row is at latitude 90 degrees, the last at -90 degrees; the first column is at longitude 0, and columns go to
-the east. P is a polynomial of the pixels around the place:
+The first row is at latitude 90 degrees, the last at -90 degrees. The first column is at longitude 0. Columns go to the
+east. P is a polynomial of the pixels around the place:
 
 - `bilinear`: through the four corners of the cell.
 - `cubic`: the polynomial of third degree with the smallest weighted sum of squares at twelve pixels. The weights are 2

@@ -54,7 +54,7 @@ UNITS: Mapping[str, Mapping[str, float]] = {
 
 NANOSECOND_STAMP, LARGEST_TIME = 1e17, 1e11
 """A time without a unit is in ns from the first of these values (the year 1973 as Unix time) on. It must be below the
-second one otherwise: 1e11 s is the year 5138, and milliseconds and microseconds cannot be told apart."""
+second one otherwise: 1e11 s is the year 5138, and milliseconds and microseconds cannot be distinguished."""
 
 
 class Quantity(NamedTuple):

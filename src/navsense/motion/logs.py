@@ -163,7 +163,7 @@ EARTH_RADIUS = 6_371_000.0
 
 FAR_DISTANCE, LARGEST_DISTANCE = 100e3, 5000e3
 """m from the origin of the world: from the first one on, a geodetic log has a note. The second one is an error: the
-vertical at the place has turned by 45 degrees, and a depth below the level water surface has no meaning."""
+vertical at the place has turned by 45 degrees. A depth below the level water surface then has no meaning."""
 
 
 def _check_distances(log: LogFile, origin: Origin, places: Vectors) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 
 from navsense.core.errors import SdfError
 from navsense.core.inputs import path_exists
@@ -156,7 +157,7 @@ class SearchPath:
             places = [place for folder in folders for place in fuel_cache.list_places(folder, fuel_uri)]
             if any(map(path_exists, places)):
                 return places
-            remedy = "nothing is downloaded: get the model by `gz fuel download -u`"
+            remedy = f"nothing is downloaded: get the model by `gz fuel download -u {quote(fuel_uri.url)}`"
             allowed = reason = "is not in the cache of Fuel"
             caches = [str(folder) for folder in folders if fuel_uri.server in folder.parts]
             allowed += f"; searched {', '.join(caches[:_MAX_SHOWN])}" if caches else ""

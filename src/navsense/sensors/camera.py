@@ -7,7 +7,7 @@
 K are the intrinsics of the raw image, P those of the rectified image. The two formulas on the right are those of a
 pinhole with square pixels and a horizontal field of view; given intrinsics replace them. The second camera of a stereo
 pair has tx = -fx' B with its baseline B (m). A camera has no random process: its instants, its clock, its latency and
-its faults are those of any sensor. CameraIntrinsics of zero mean a camera that is not calibrated, as in ROS.
+its faults are those of any sensor. Intrinsics of zero mean a camera that is not calibrated, as in ROS.
 Sources: `sensor_msgs/CameraInfo` of ROS; gz-sensors, `CameraSensor`; gz-rendering, `projectionToCameraIntrinsic`.
 """
 
@@ -92,7 +92,7 @@ class CameraIntrinsics:
 
 
 UNKNOWN_INTRINSICS = CameraIntrinsics(0.0, 0.0, 0.0, 0.0)
-"""CameraIntrinsics of a camera that is not calibrated."""
+"""Intrinsics of a camera that is not calibrated."""
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 navsense runs no actuator. A model with an actuator and without a motion is stationary, and its world has a warning
 (`navsense.world`).
 
-A joint is actuated if a plug-in of the model names it, if its `<limit>` has an `<effort>` above 0, or if a
-`<transmission>` or `<ros2_control>` of URDF drives it. A plug-in that moves a model has one of the words of
+A joint is actuated if a plug-in of the model names it, or if its `<limit>` has an `<effort>` above 0. In URDF, a
+`<transmission>` or `<ros2_control>` may also drive it. A plug-in that moves a model has one of the words of
 `ACTUATOR_WORDS` in its file or name. The words cover Gazebo, Gazebo Classic, the UUV Simulator, VRX, RotorS, PX4 and
 ArduPilot.
 """

@@ -16,9 +16,9 @@
       <horPosStdDev>3</horPosStdDev> <verPosStdDev>6</verPosStdDev>        m
       <horVelStdDev>0.1</horVelStdDev> <verVelStdDev>0.1</verVelStdDev>    m/s
 
-The law of the IMU is that of Maybeck 4-114, which is also that of `Noise`: white noise N / sqrt(dt), and an
-exponentially correlated bias with the driving density and the correlation time. The plug-in starts this bias at 0,
-navsense in its stationary state. The parameter of the gyroscope's bias has two names in the versions of the plug-in;
+The law of the IMU is that of Maybeck 4-114, as in `Noise`. White noise is N / sqrt(dt). The bias is exponentially
+correlated, with the driving density and the correlation time. The plug-in starts this bias at 0, navsense in its
+stationary state. The parameter of the gyroscope's bias has two names in the versions of the plug-in;
 both are read.
 
 A uniform distribution with bounds a becomes a turn-on bias with the same standard deviation, a / sqrt(3). The noise

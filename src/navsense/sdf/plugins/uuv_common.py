@@ -6,7 +6,7 @@
     <is_on>true</is_on>
 
 In the code of the plug-ins the default of `<noise_amplitude>` is 0, so an IMU of the published macros has no noise.
-navsense uses the figures of the plug-in without the element. Under classic it follows the code. An amplitude in the
+Without the element, navsense uses the figures of the plug-in. Under classic it follows the code. An amplitude in the
 file applies with any fidelity.
 """
 

@@ -16,8 +16,9 @@
     <navsense:long_term acceleration_density="0.05" stddev="0.002"/>    as in `<dvl>`
 
 The range sensors remain sensors. The beams of the DVL have their rays, pose, limits, range noise and sound; the DVL
-draws its own noise. Under classic, velocity and altitude are those that the plug-in documents: the velocity of the link
-with `noise_amplitude` on each axis, and the mean of the four ranges. Otherwise both are solved from the beams.
+draws its own noise. Under classic, velocity and altitude are those that the plug-in documents. The velocity is that
+of the link with `noise_amplitude` on each axis, the altitude the mean of the four ranges. Otherwise both are solved
+from the beams.
 Velocities along them have a standard deviation of `noise_amplitude`. The covariance has `noise_sigma` per beam, or the
 true deviation if that is 0. The velocity is then that of the transducers, not of the origin of the link.
 
