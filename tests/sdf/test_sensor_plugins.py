@@ -20,6 +20,7 @@ from navsense.environment.base import UniformField
 from navsense.noise.specification import Noise
 from navsense.sdf.context import PLUGIN_NOT_RUN
 from navsense.sdf.plugin_files import NO_EFFECT, NO_SENSOR, explain_unread_sensor, normalize_file
+from navsense.sdf.plugins.gazebo_ros import NO_GRAVITY
 from navsense.sdf.plugins.registry import MODEL_PLUGINS, SENSOR_PLUGINS
 from navsense.sensors import AirPressure, Altimeter, Imu, Magnetometer, NavSat
 from navsense.sensors.range import Range
@@ -633,6 +634,17 @@ def test_ros1_imu_of_a_model(load: Load) -> None:
     assert (sensor.rate, sensor.topic, sensor.frame) == (50.0, "/r1/imu/data", "imu_frame")
     assert sensor.pose.position == (0.5, 0.0, 0.0)
     assert sensor.pose.rotation == pytest.approx((math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)), rel=1e-12, abs=0.0)
+
+
+def test_ros1_imu_of_a_model_measures_gravity_and_the_code_of_its_plugin_does_not(load: Load) -> None:
+    world = load(make_world(make_plugin("libgazebo_ros_imu.so", "<bodyName>board</bodyName>")))
+    (sensor,) = world.sensors
+    assert isinstance(sensor.spec, Imu)
+    run = ns.simulate(world, duration=0.1)
+    assert run[sensor.name].specific_force[-1] == pytest.approx((0.0, 0.0, 9.8), rel=1e-12, abs=1e-12)
+    assert ("warning", NO_GRAVITY) in list_notes(world)
+    hector = load(make_world(make_plugin("libhector_gazebo_ros_imu.so", "<bodyName>board</bodyName>")))
+    assert NO_GRAVITY not in dict(map(reversed, list_notes(hector)))
 
 
 def load_sensor(load: Load, wrap_in_link: Text, kind: str, inside: str) -> tuple[World, MountedSensor]:

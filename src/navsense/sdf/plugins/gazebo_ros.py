@@ -23,10 +23,16 @@
 | `<updateRateHZ>` | `<update_rate>`, if that is 0 or higher |
 | `<gaussianNoise>` | `<stddev>` of each axis, added to the noise of the sensor as a root sum of squares |
 
-The plug-ins also add `gaussianNoise` to the components of the orientation, which has no noise here. The IMU of a model
-rotates its orientation by `rpyOffset`, but not its other readings; navsense places the sensor there, as documented.
-Source: gazebo_plugins, `gazebo_ros_imu`, `gazebo_ros_imu_sensor`, `gazebo_ros_gps_sensor`, `gazebo_ros_ray_sensor`,
-branches melodic to noetic and foxy to humble.
+The plug-ins also add `gaussianNoise` to the components of the orientation, which has no noise here.
+
+An IMU measures the angular velocity and the specific force along its own axes: at rest, gravity upwards. navsense
+simulates this for `libgazebo_ros_imu.so` too. Its code does not: the acceleration is the change of the velocity in the
+world over the time between two samples, without gravity. It rotates this vector, and the angular velocity in the world,
+by the orientation of the link, although the inverse leads to the axes of the link. `rpyOffset` rotates the orientation,
+`xyzOffset` has no effect. A warning reports the gravity.
+Source: gazebo_ros_pkgs, `gazebo_plugins/src`: `gazebo_ros_imu.cpp`, commit ce62ae6c0ee9f96525eb10f57fc5836eca235429; an
+older version and that for Gazebo 9 and 11 have the same law. `gazebo_ros_imu_sensor`, `gazebo_ros_gps_sensor` and
+`gazebo_ros_ray_sensor`: branches melodic to noetic and foxy to humble.
 """
 
 from __future__ import annotations
@@ -87,6 +93,14 @@ REFERENCE_TAGS = ("initialOrientationAsReference", "initial_orientation_as_refer
 
 OUTPUT = "~/out"
 """Name of the topic of plug-ins of ROS 2 before it is remapped."""
+
+
+NO_GRAVITY = "the specific force includes gravity, as an IMU measures it; the plug-in's code has the acceleration only"
+
+
+def _warn_about_gravity(context: Context, plugin: Element, spec: Sensor, sensor_context: SensorContext) -> Sensor:
+    context.add_note("warning", f"<plugin>: {sensor_context.name}", NO_GRAVITY, plugin.where)
+    return spec
 
 
 def _apply_ros2(sensor: Element, plugin: Element) -> Element:
@@ -156,6 +170,7 @@ MODEL_PLUGINS = {
             "frameId": "the plug-in reads <frameName>",
             "pubRate": "the plug-in reads <updateRate>",
         },
+        refine_spec=_warn_about_gravity,
     ),
 }
 
