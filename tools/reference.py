@@ -229,6 +229,7 @@ OTHER_TOPICS = {
 STRICTER = {
     "unknown, repeated or misplaced part of a sensor, clock or noise": "a misspelt element would change the readings",
     "the same in a plug-in of a sensor that is read": "a misspelt element would change the readings",
+    "two sensors of one name in a link, of which one is a plug-in": "sensors are told apart by their names",
     "the same in an element of navsense": "only navsense reads it",
     "invalid value of an element that is read": "libsdformat uses a default, or a part of the value",
     "number out of its range, such as a rate below 0": "the value has no meaning",

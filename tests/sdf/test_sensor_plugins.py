@@ -641,7 +641,7 @@ def test_ros1_imu_of_a_model_measures_gravity_and_the_code_of_its_plugin_does_no
     (sensor,) = world.sensors
     assert isinstance(sensor.spec, Imu)
     run = ns.simulate(world, duration=0.1)
-    assert run[sensor.name].specific_force[-1] == pytest.approx((0.0, 0.0, 9.8), rel=1e-12, abs=1e-12)
+    assert run[sensor.name]["linear_acceleration"][-1] == pytest.approx((0.0, 0.0, 9.8), rel=1e-12, abs=1e-12)
     assert ("warning", NO_GRAVITY) in list_notes(world)
     hector = load(make_world(make_plugin("libhector_gazebo_ros_imu.so", "<bodyName>board</bodyName>")))
     assert NO_GRAVITY not in dict(map(reversed, list_notes(hector)))
@@ -843,6 +843,19 @@ def test_correlation_time_without_a_bias_is_no_error(load: Load) -> None:
     assert isinstance(sensor.spec, Imu)
     assert sensor.spec.angular_velocity_x.dynamic_bias_correlation_time == 0.0
     assert sensor.spec.linear_acceleration_x.dynamic_bias_correlation_time == 300.0
+
+
+@pytest.mark.parametrize("first", [make_plugin("libgazebo_ros_imu.so", "<bodyName>base</bodyName>"), ""])
+def test_name_of_a_plugin_is_unique_in_its_link(list_problems: ListProblems, first: str) -> None:
+    """The first sensor of the name is a plug-in, or a `<sensor>` of the link."""
+    second = make_plugin("libhector_gazebo_ros_imu.so", "<bodyName>base</bodyName>")
+    text = make_world(f"{first}\n{second}")
+    if not first:
+        sensor = '<link name="base"><sensor name="p" type="imu"/></link>'
+        text = text.replace('<link name="base"/>', sensor)
+    line = 3 if first else 2
+    allowed = f"must be unique among the sensors of its link; first at dive.sdf:{line}; rename one"
+    assert list_problems(text) == [f"dive.sdf:4: <plugin name>: p; {allowed}"]
 
 
 def test_elements_of_navsense_in_a_plugin(load: Load) -> None:

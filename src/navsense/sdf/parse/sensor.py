@@ -145,6 +145,10 @@ class SensorParser:
         self.context.check(element, plugin.schema)
         link = self._find_plugin_link(parsed_model, scope, element, plugin)
         name = join_names(element, link.name, parse_name(element))
+        first = next((sensor for sensor in sensors if sensor.name == name), None)
+        if first is not None:
+            allowed, remedy = "must be unique among the sensors of its link", f"first at {first.where}; rename one"
+            raise invalid_value(element, parse_name(element), allowed, attribute="name", remedy=remedy)
         if plugin.parse is None:
             sensor = self._convert_plugin(scope, link, element, plugin)
             converted = ConvertedPlugin(element, plugin)
