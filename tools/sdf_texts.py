@@ -460,7 +460,7 @@ TEXTS: dict[str, str] = {
         cy | number | (height + 1) / 2 | ROS 2: px
         hack_baseline | number | 0 | ROS 2: m
     """,
-    "ros of libgazebo_ros_camera.so": """
+    "ros of a plug-in of ROS 2": """
         namespace | text | | first part of the topic
         remapping | text | | `OLD:=NEW`; any number
         argument | text | | `--ros-args --remap OLD:=NEW`; any number

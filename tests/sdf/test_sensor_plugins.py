@@ -675,6 +675,18 @@ def test_ros1_imu_of_a_sensor(load: Load, wrap_in_link: Text) -> None:
     assert isinstance(sensor.spec, Imu)
     assert sensor.spec.reference is None
     assert sensor.rate == 10.0
+    frame = "<imu><orientation_reference_frame><localization>NED</localization></orientation_reference_frame></imu>"
+    world, sensor = load_sensor(load, wrap_in_link, "imu", frame + initial)
+    assert isinstance(sensor.spec, Imu)
+    without = load_sensor(load, wrap_in_link, "imu", frame)[1].spec
+    assert isinstance(without, Imu)
+    assert sensor.spec.reference == without.reference is not None
+    assert not [note for note in world.notes if "orientation_reference_frame" in note.what]
+    world, sensor = load_sensor(load, wrap_in_link, "imu", frame + plugin)
+    assert isinstance(sensor.spec, Imu)
+    assert sensor.spec.reference == (1.0, 0.0, 0.0, 0.0)
+    (note,) = (note for note in world.notes if "orientation_reference_frame" in note.what)
+    assert note.kind == "unsupported"
     named = make_plugin("libgazebo_ros_imu_sensor.so", f"{body}<robotNamespace>/r/</robotNamespace>")
     assert load_sensor(load, wrap_in_link, "imu", named)[1].topic == "/r/imu"
 
@@ -729,6 +741,46 @@ def test_ros2_topics(load: Load, wrap_in_link: Text, kind: str, file: str, ros: 
     plugin = make_plugin(file, f"{ros}<frame_name>f</frame_name>")
     _, sensor = load_sensor(load, wrap_in_link, kind, f"<topic>other</topic>{plugin}")
     assert (sensor.topic, sensor.frame) == (topic, "f")
+
+
+@pytest.mark.parametrize(
+    ("file", "remapping", "topic"),
+    [
+        ("libgazebo_ros_imu_sensor.so", "out:=imu_data", "/demo/p/out; remap ~/out"),
+        ("libgazebo_ros_camera.so", "~/camera_info:=ci", "/demo/s/camera_info; remap s/camera_info"),
+        ("libgazebo_ros_diff_drive.so", "cmdvel:=go", "/demo/cmd_vel; remap cmd_vel"),
+        ("libgazebo_ros_imu_sensor.so", "~/out:=imu_data", ""),
+        ("libgazebo_ros_imu_sensor.so", "/demo/p/out:=imu_data", ""),
+        ("libgazebo_ros_camera.so", "s/image_raw:=image", ""),
+        ("libgazebo_ros_diff_drive.so", "odom:=odom_demo", ""),
+    ],
+)
+def test_remapping_that_changes_no_topic_is_a_warning(
+    load: Load, wrap_in_link: Text, file: str, remapping: str, topic: str
+) -> None:
+    plugin = make_plugin(file, f"<ros><namespace>demo</namespace><remapping>{remapping}</remapping></ros>")
+    kind = "camera" if "camera" in file else "imu"
+    sensor = wrap_in_link(f'<sensor name="s" type="{kind}">{plugin}</sensor>')
+    world = load(make_world(plugin) if "drive" in file else sensor)
+    reasons = [note.reason for note in world.notes if note.what == f"<ros><remapping>: {remapping}"]
+    assert reasons == ([f"has no effect: the topic of the plug-in is {topic}"] if topic else [])
+
+
+@pytest.mark.parametrize(("tag", "known"), [("namspace", "namespace"), ("remaping", "remapping")])
+def test_misspelt_name_in_ros_is_reported(
+    load: Load, list_problems: ListProblems, wrap_in_link: Text, tag: str, known: str
+) -> None:
+    """It is an error where other elements of the plug-in are, a warning in a camera and in a drive."""
+    ros = f"<ros><{tag}>a</{tag}></ros>"
+    imu = make_plugin("libgazebo_ros_imu_sensor.so", ros)
+    remedy = f"did you mean {known}?"
+    problem = f"<ros><{tag}>; is not allowed here; {remedy}"
+    assert list_problems(wrap_in_link(f'<sensor name="s" type="imu">{imu}</sensor>'))[0].endswith(problem)
+    camera = make_plugin("libgazebo_ros_camera.so", ros)
+    drive = make_plugin("libgazebo_ros_diff_drive.so", ros)
+    for text in (wrap_in_link(f'<sensor name="s" type="camera">{camera}</sensor>'), make_world(drive)):
+        (note,) = (note for note in load(text).notes if note.what == f"<ros><{tag}>")
+        assert (note.kind, note.reason) == ("warning", f"is ignored: it is unknown here; {remedy}")
 
 
 def make_scan(span: float) -> str:
@@ -843,6 +895,32 @@ def test_correlation_time_without_a_bias_is_no_error(load: Load) -> None:
     assert isinstance(sensor.spec, Imu)
     assert sensor.spec.angular_velocity_x.dynamic_bias_correlation_time == 0.0
     assert sensor.spec.linear_acceleration_x.dynamic_bias_correlation_time == 300.0
+
+
+@pytest.mark.parametrize(
+    ("name", "link"),
+    [("board", "board"), ("robot::board", "board"), ("part::tip", "part::tip"), ("robot::part::tip", "part::tip")],
+)
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_links_of_plugins_have_the_names_of_gazebo(load: Load, name: str, link: str, *, is_nested: bool) -> None:
+    """A name is one in the model of the plug-in, or a full name."""
+    plugin = make_plugin("libgazebo_ros_imu.so", f"<bodyName>{name}</bodyName>")
+    part = '<model name="part"><link name="tip"/></model>'
+    text = make_world(part + plugin)
+    if is_nested:
+        if not name.startswith("robot"):
+            plugin = plugin.replace(name, name.removeprefix("part::")).replace("board", "tip")
+            link = "part::tip"
+        text = make_world(part.replace("</model>", f"{plugin}</model>"))
+    (sensor,) = load(text).sensors
+    assert sensor.link == f"robot::{link}"
+
+
+def test_unknown_link_of_a_plugin_lists_the_names_that_are_accepted(list_problems: ListProblems) -> None:
+    plugin = make_plugin("libgazebo_ros_imu.so", "<bodyName>tib</bodyName>")
+    text = make_world(f'<model name="part"><link name="tip"/>{plugin}</model>')
+    allowed = "must be one of robot::base, robot::board, tip; did you mean tip?"
+    assert list_problems(text) == [f"dive.sdf:3: <plugin><bodyName>: tib; {allowed}"]
 
 
 @pytest.mark.parametrize("first", [make_plugin("libgazebo_ros_imu.so", "<bodyName>base</bodyName>"), ""])

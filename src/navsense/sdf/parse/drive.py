@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from navsense.core.names import find_similar_names, suggest_name
 from navsense.core.pose import Pose
@@ -19,11 +20,13 @@ from navsense.sdf.context import Context
 from navsense.sdf.frames import FramePoses, Scope, find_frame
 from navsense.sdf.plugin_files import find_drive_kind
 from navsense.sdf.ros_names import (
+    ROS2_SCHEMA,
     ROS2_TAG,
     add_ros2_namespace,
     check_namespace,
     find_declared_namespace,
     resolve_ros2_topic,
+    warn_about_remappings,
 )
 from navsense.sdf.xml_reader import Element
 
@@ -70,6 +73,7 @@ def _read_drive(context: Context, scope: Scope, poses: FramePoses, plugin: Eleme
     file, name = plugin.get_attribute("filename") or "", plugin.get_attribute("name") or ""
     is_gazebo = bool(IS_GAZEBO.search(f"{file} {name}"))
     _warn_about_elements(context, plugin)
+    context.find_child(plugin, ROS2_TAG, replace(ROS2_SCHEMA, strict=False))
     if not is_gazebo:
         check_namespace(context, plugin)
     topic = f"/model/{scope.frame.name}/cmd_vel" if is_gazebo else "cmd_vel"
@@ -78,6 +82,7 @@ def _read_drive(context: Context, scope: Scope, poses: FramePoses, plugin: Eleme
     if context.namespace and not is_gazebo and not find_declared_namespace(plugin):
         plugin = add_ros2_namespace(plugin, context.namespace)
     if plugin.find(ROS2_TAG) is not None or find_declared_namespace(plugin):
+        warn_about_remappings(context, plugin, topic)
         topic = resolve_ros2_topic(plugin, topic)
     return Drive(
         name=f"plug-in {file or name}",
@@ -127,12 +132,12 @@ def _compute_mean(values: list[float]) -> float:
 
 def _find_positions(context: Context, scope: Scope, poses: FramePoses, elements: Iterable[Element]) -> Iterator[Vector]:
     """Yield the positions (m) in the model of the joints that elements name. Another name gives a warning."""
+    prefix = f"{scope.frame.name}::"
     for element in elements:
-        node = find_frame(scope, element.text.strip())
+        node = find_frame(scope, element.text.strip().removeprefix(prefix))
         if node is not None and node.kind == "joint":
             yield poses.find_pose(node).position
             continue
-        prefix = f"{scope.frame.name}::"
         suggestion = suggest_name(element.text, (node.name.removeprefix(prefix) for node in scope.list_frames("joint")))
         reason = f"{element.text!r} is not a joint of the model: ignored"
         reason += f"; {suggestion}" if suggestion else ""

@@ -25,8 +25,14 @@ from navsense.sdf.context import Context
 from navsense.sdf.parse.camera import INTRINSICS_TAGS, get_camera_name, has_intrinsics, parse_pinhole
 from navsense.sdf.parse.children import parse_child_flag, parse_child_number
 from navsense.sdf.plugins.base import SensorPlugin, get_first_text, limit_rate
-from navsense.sdf.ros_names import find_declared_namespace, is_ros1, join_ros_topic, resolve_ros2_topic
-from navsense.sdf.schema import CAMERA_PLUGIN_FILES, CAMERA_PLUGIN_ROS, CAMERA_PLUGIN_SCHEMA
+from navsense.sdf.ros_names import (
+    find_declared_namespace,
+    is_ros1,
+    join_ros_topic,
+    resolve_ros2_topic,
+    warn_about_remappings,
+)
+from navsense.sdf.schema import CAMERA_PLUGIN_FILES, CAMERA_PLUGIN_SCHEMA
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.camera import Camera
 
@@ -41,12 +47,11 @@ DISTORTION_TAGS = {"k1": "distortionK1", "k2": "distortionK2", "k3": "distortion
 
 def apply(context: Context, sensor: Element, plugin: Element) -> Element:
     """Return a camera with the values of its plug-in as elements."""
-    context.find_child(plugin, "ros", CAMERA_PLUGIN_ROS)
     sensor = limit_rate(context, sensor, plugin, "updateRate")
     type_element = sensor.find("camera") or plugin.make_element("camera")
     children = [child for child in sensor.children if child is not type_element]
     camera_children = list(type_element.children)
-    topic = make_topic(sensor, plugin, get_camera_name(sensor))
+    topic = make_topic(context, sensor, plugin, get_camera_name(sensor))
     if topic and type_element.find("camera_info_topic") is None:
         camera_children.append(plugin.make_element("camera_info_topic", topic))
     frame = get_first_text(plugin, "frameName", "frame_name").strip("/")
@@ -59,7 +64,7 @@ def apply(context: Context, sensor: Element, plugin: Element) -> Element:
     return replace(sensor, children=[*children, replace(type_element, children=camera_children)])
 
 
-def make_topic(sensor: Element, plugin: Element, camera_name: str) -> str:
+def make_topic(context: Context, sensor: Element, plugin: Element, camera_name: str) -> str:
     """Return the topic of the camera info."""
     if is_ros1(plugin):
         side = next((side for side in ("left", "right") if side in camera_name), "")
@@ -68,7 +73,10 @@ def make_topic(sensor: Element, plugin: Element, camera_name: str) -> str:
         info = info if info.startswith("/") else "/".join(filter(None, parts))
         return join_ros_topic(find_declared_namespace(plugin), info)
     name = plugin.get_text("camera_name") or sensor.get_attribute("name") or ""
-    return resolve_ros2_topic(plugin, "/".join(filter(None, (name, camera_name, "camera_info"))))
+    topic = "/".join(filter(None, (name, camera_name, "camera_info")))
+    if not camera_name:  # a multicamera has one topic for each camera
+        warn_about_remappings(context, plugin, topic)
+    return resolve_ros2_topic(plugin, topic)
 
 
 def _make_lens(context: Context, sensor: Element, plugin: Element) -> Element | None:

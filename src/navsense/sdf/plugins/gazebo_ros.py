@@ -9,7 +9,7 @@
       <updateRateHZ>10</updateRateHZ> <gaussianNoise>0</gaussianNoise>    ROS 1, default 1 Hz
       <ros> <namespace>/robot</namespace> <remapping>~/out:=imu</remapping> </ros>     ROS 2
       <frame_name>imu_link</frame_name>                                   ROS 2
-      <initialOrientationAsReference>false</initialOrientationAsReference>     default: the axes of the world
+      <initialOrientationAsReference>false</initialOrientationAsReference>     the reference, see below
     <plugin filename="libgazebo_ros_gps_sensor.so">                       in a <sensor type="gps">, ROS 2
     <plugin filename="libgazebo_ros_ray_sensor.so">                       in a <sensor type="ray">
       <output_type>sensor_msgs/Range</output_type>                        one range of all rays; ROS 1: <outputType>
@@ -22,6 +22,10 @@
 | `<frameName>`, `<frame_name>` | `<frame_id>` |
 | `<updateRateHZ>` | `<update_rate>`, if that is 0 or higher |
 | `<gaussianNoise>` | `<stddev>` of each axis, added to the noise of the sensor as a root sum of squares |
+
+By default, the orientation of an IMU in a sensor is in the axes of the world, also if the sensor has an
+`<orientation_reference_frame>`. With `<initialOrientationAsReference>` true (ROS 2:
+`<initial_orientation_as_reference>`) that element applies, or without it the orientation at the start.
 
 The plug-ins also add `gaussianNoise` to the components of the orientation, which has no noise here.
 
@@ -36,8 +40,6 @@ older version and that for Gazebo 9 and 11 have the same law. `gazebo_ros_imu_se
 """
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_flag
@@ -59,7 +61,13 @@ from navsense.sdf.plugins.base import (
     set_child,
 )
 from navsense.sdf.plugins.gazebo_range import ULTRASOUND, add_sound, mark_range
-from navsense.sdf.ros_names import find_declared_namespace, is_ros1, join_ros_topic, resolve_ros2_topic
+from navsense.sdf.ros_names import (
+    find_declared_namespace,
+    is_ros1,
+    join_ros_topic,
+    resolve_ros2_topic,
+    warn_about_remappings,
+)
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
 from navsense.sensors.range import Range
@@ -89,6 +97,8 @@ RAY_TAGS = ("topicName", "frameName", "outputType", "radiationType")
 ROS1_RATE = 1.0
 """Hz."""
 
+REFERENCE = "orientation_reference_frame"
+
 REFERENCE_TAGS = ("initialOrientationAsReference", "initial_orientation_as_reference")
 
 OUTPUT = "~/out"
@@ -103,8 +113,9 @@ def _warn_about_gravity(context: Context, plugin: Element, spec: Sensor, sensor_
     return spec
 
 
-def _apply_ros2(sensor: Element, plugin: Element) -> Element:
+def _apply_ros2(context: Context, sensor: Element, plugin: Element) -> Element:
     """Return a sensor with topic and frame of a plug-in of ROS 2, which override those of the sensor."""
+    warn_about_remappings(context, plugin, OUTPUT)
     source = plugin.find("ros") or plugin
     sensor = set_child(sensor, source.make_element("topic", resolve_ros2_topic(plugin, OUTPUT)), replaces=True)
     frame = plugin.get_text("frame_name")
@@ -113,7 +124,7 @@ def _apply_ros2(sensor: Element, plugin: Element) -> Element:
 
 def _apply_imu_sensor(context: Context, sensor: Element, plugin: Element) -> Element:
     if not is_ros1(plugin):
-        sensor = _apply_ros2(sensor, plugin)
+        sensor = _apply_ros2(context, sensor, plugin)
     else:
         sensor = limit_rate(context, sensor, plugin, "updateRateHZ", ROS1_RATE)
         # The plug-in puts the namespace before the topic, also before one with a leading slash.
@@ -125,24 +136,22 @@ def _apply_imu_sensor(context: Context, sensor: Element, plugin: Element) -> Ele
     sensor = merge_noise(sensor, plugin, "imu", parse_noise_tags(context, plugin, IMU_NOISE))
     imu = sensor.find("imu")
     flags = [parse_child_flag(context, plugin, tag, default=False) for tag in REFERENCE_TAGS]
-    if imu is not None:
-        reference = [] if any(flags) else [make_world_reference(plugin)]
-        children = [child for child in imu.children if child.tag != "orientation_reference_frame"]
-        sensor = set_child(sensor, replace(imu, children=[*children, *reference]), replaces=True)
-    return sensor
-
-
-def _apply_gps(_context: Context, sensor: Element, plugin: Element) -> Element:
-    return _apply_ros2(sensor, plugin)
+    if imu is None or any(flags):  # the reference is that of the sensor: its own element, or its start
+        return sensor
+    child = imu.find(REFERENCE)
+    if child is not None:
+        reason = "the plug-in replaces it by the axes of the world; set <initialOrientationAsReference>"
+        context.add_note("unsupported", f"<imu><{REFERENCE}>", reason, child.where)
+    return set_child(sensor, set_child(imu, make_world_reference(plugin), replaces=True), replaces=True)
 
 
 def _is_range(plugin: Element) -> bool:
     return get_first_text(plugin, "output_type", "outputType").endswith("/Range")
 
 
-def _apply_ray(_context: Context, sensor: Element, plugin: Element) -> Element:
+def _apply_ray(context: Context, sensor: Element, plugin: Element) -> Element:
     if not is_ros1(plugin):
-        sensor = _apply_ros2(sensor, plugin)
+        sensor = _apply_ros2(context, sensor, plugin)
     else:
         texts = (("topic", parse_topic(plugin, "topicName")), ("frame_id", plugin.get_text("frameName")))
         for tag, text in texts:
@@ -192,7 +201,7 @@ SENSOR_PLUGINS = {
         in_model_namespace=True,
     ),
     "libgazebo_ros_gps_sensor.so": SensorPlugin(
-        make_plugin_schema(children="ros frame_name", unsupported=_ROS2_UNUSED), frozenset(("navsat",)), _apply_gps
+        make_plugin_schema(children="ros frame_name", unsupported=_ROS2_UNUSED), frozenset(("navsat",)), _apply_ros2
     ),
     "libgazebo_ros_ray_sensor.so": SensorPlugin(
         make_plugin_schema(
