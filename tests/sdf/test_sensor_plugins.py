@@ -181,14 +181,33 @@ def test_unread_sensors_are_reported_in_each_place(load: Load, wrap_in_world: Te
     """A plug-in of a simulated sensor loses its noise; that of another sensor is listed with the sensor."""
     plugin = make_plugin("libacme_imu.so", "")
     sensors = "".join(f'<sensor name="{name}" type="{name}">{plugin}</sensor>' for name in ("imu", "contact"))
-    world = load(wrap_in_world(f'{plugin}<model name="m"><link name="l">{plugin}{sensors}</link></model>'))
+    unknown = f"<unknown><deeper>{plugin}</deeper></unknown>"
+    world = load(wrap_in_world(f'{plugin}<model name="m"><link name="l">{plugin}{sensors}</link>{unknown}</model>'))
     sensor = [(note.what.partition(">")[0], note.kind, note.reason) for note in world.notes if "acme" in note.what]
     assert sensor == [
         ("<world", "warning", NO_SENSOR),
+        ("<deeper", "warning", NO_SENSOR),
         ("<link", "warning", NO_SENSOR),
         ("<sensor", "warning", NO_EFFECT),
         ("<sensor", "unsupported", PLUGIN_NOT_RUN),
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "known"),
+    [
+        ("camera", "libgazebo_ros_camra.so", "libgazebo_ros_camera.so"),
+        ("imu", "libgazebo_ros_imu_sensr.so", "libgazebo_ros_imu_sensor.so"),
+        ("sonar", "libgazebo_ros_rang.so", "libgazebo_ros_range.so"),
+    ],
+)
+def test_misspelt_file_of_a_plugin_in_a_sensor_is_a_warning(
+    load: Load, wrap_in_link: Text, kind: str, file: str, known: str
+) -> None:
+    sonar = "<sonar><min>0.1</min><max>2</max></sonar>" if kind == "sonar" else ""
+    world = load(wrap_in_link(f'<sensor name="s" type="{kind}">{sonar}{make_plugin(file, "")}</sensor>'))
+    (note,) = (note for note in world.notes if file in note.what)
+    assert (note.kind, note.reason) == ("warning", f"is not supported; did you mean {known}?")
 
 
 @pytest.mark.requirement("DVU-9")
@@ -857,7 +876,11 @@ def test_hector_sonar(load: Load, wrap_in_link: Text) -> None:
                 "libgazebo_imu_plugin.so",
                 "<linkName>board</linkName><gyroscopeBiasCorrelationTime>0</gyroscopeBiasCorrelationTime>",
             ),
-            "<noise><dynamic_bias_stddev>",
+            "<plugin><gyroscopeBiasCorrelationTime>: 0; must be > 0, or the random walk must be 0",
+        ),
+        (
+            make_plugin("libgazebo_magnetometer_plugin.so", "<biasCorrelationTime>0</biasCorrelationTime>"),
+            "<plugin><biasCorrelationTime>: 0; must be > 0, or the random walk must be 0",
         ),
         (
             make_plugin("libgazebo_magnetometer_plugin.so", "<pubRate>fast</pubRate>"),
@@ -878,7 +901,8 @@ def test_hector_sonar(load: Load, wrap_in_link: Text) -> None:
     ],
 )
 def test_invalid_plugins_are_reported(list_problems: ListProblems, plugin: str, problem: str) -> None:
-    assert list_problems(make_world(plugin))[0].startswith(f"dive.sdf:3: {problem}")
+    (line,) = list_problems(make_world(plugin))
+    assert line.startswith(f"dive.sdf:3: {problem}")
 
 
 def test_origin_out_of_range_is_the_only_problem(list_problems: ListProblems) -> None:
@@ -895,6 +919,8 @@ def test_correlation_time_without_a_bias_is_no_error(load: Load) -> None:
     assert isinstance(sensor.spec, Imu)
     assert sensor.spec.angular_velocity_x.dynamic_bias_correlation_time == 0.0
     assert sensor.spec.linear_acceleration_x.dynamic_bias_correlation_time == 300.0
+    time = "<gyroscopeBiasCorrelationTime>0</gyroscopeBiasCorrelationTime>"
+    assert load(make_world(imu.replace(walk, walk + time))).sensors[0].spec == sensor.spec
 
 
 @pytest.mark.parametrize(

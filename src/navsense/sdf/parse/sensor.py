@@ -38,7 +38,7 @@ from navsense.sdf.plugins.base import (
     resolve_topic,
 )
 from navsense.sdf.plugins.namespace import add_namespace, find_beam_namespaces
-from navsense.sdf.plugins.registry import MODEL_PLUGINS, find_model_plugin, find_sensor_plugin
+from navsense.sdf.plugins.registry import MODEL_PLUGINS, find_model_plugin, find_sensor_plugin, list_sensor_files
 from navsense.sdf.ros_names import ROS2_SCHEMA, ROS2_TAG, find_declared_namespace, join_ros_topic
 from navsense.sdf.values import invalid_choice, invalid_value, parse_text, require_child
 from navsense.sdf.xml_reader import Element
@@ -72,7 +72,10 @@ TYPE_ELEMENT_PARSERS: Mapping[str, TypeElementParser] = {
 A type without a special parser, such as the magnetometer, has that of `type_element`: each field is a child.
 """
 
-SENSOR_SCHEMAS: Mapping[str, ElementSchema] = {name: schema.make_sensor_schema(name) for name in TYPE_ELEMENT_PARSERS}
+SENSOR_SCHEMAS: Mapping[str, ElementSchema] = {
+    name: replace(schema.make_sensor_schema(name), plugins=list_sensor_files(name)) for name in TYPE_ELEMENT_PARSERS
+}
+"""Sensor type -> schema of its `<sensor>`; `_apply_plugin` takes the plug-ins that are read."""
 
 _NO_OFFSET = Pose()
 
