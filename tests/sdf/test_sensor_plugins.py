@@ -268,6 +268,31 @@ def test_hector_drift_and_noise_follow_the_error_model(load: Load) -> None:
     assert "after a few correlation times the plug-in's code has" in reason
 
 
+@pytest.mark.parametrize("file", ["libhector_gazebo_ros_imu.so", "libhector_gazebo_ros_magnetic.so"])
+def test_hector_drift_without_a_frequency_is_a_constant_of_the_run(load: Load, file: str) -> None:
+    """exp(-dt f) = 1 and sqrt(2 f) = 0: the drift keeps its first value, which has the deviation d."""
+    prefix, magnitude = ("rate", 1.0) if "imu" in file else ("", 0.5)
+    tags = [f"{prefix}Drift", f"{prefix}DriftFrequency"] if prefix else ["drift", "driftFrequency"]
+    body = f"<{tags[0]}>0.1 0.2 0</{tags[0]}><{tags[1]}>0 1 0</{tags[1]}>"
+    body += "" if prefix else f"<magnitude>{magnitude}</magnitude>"
+    world = load(make_world(make_plugin(file, body)))
+    spec = world.sensors[0].spec
+    if isinstance(spec, Imu):
+        x, y, z, unit = spec.angular_velocity_x, spec.angular_velocity_y, spec.angular_velocity_z, 1.0
+    else:
+        assert isinstance(spec, Magnetometer)
+        x, y, z, unit = spec.x, spec.y, spec.z, math.hypot(2e-5, 3e-5, 4e-5) / magnitude
+    assert x.bias_stddev == pytest.approx(0.1 * unit, rel=1e-12, abs=0.0)
+    assert x.dynamic_bias_stddev == 0.0
+    assert y.dynamic_bias_stddev == pytest.approx(0.2 * unit * math.sqrt(2.0), rel=1e-12, abs=0.0)
+    assert y.bias_stddev == 0.0
+    assert z == Noise()
+    (reason,) = (note.reason for note in world.notes if "drift of" in note.reason)
+    assert reason.startswith("is a drift of 0.2 (1 sigma)")
+    constant = load(make_world(make_plugin(file, body.replace("0 1 0", "0"))))
+    assert not [note for note in constant.notes if "drift of" in note.reason]
+
+
 def compute_allan_variance(rate: np.ndarray, samples: int) -> float:
     """Return the Allan variance of rows of samples by the definition, for clusters of `samples`."""
     clusters = rate.reshape(rate.shape[0], -1, samples).mean(axis=2)
