@@ -20,7 +20,7 @@ from navsense.environment.base import UniformField
 from navsense.noise.specification import Noise
 from navsense.sdf.context import PLUGIN_NOT_RUN
 from navsense.sdf.plugin_files import NO_EFFECT, NO_SENSOR, explain_unread_sensor, normalize_file
-from navsense.sdf.plugins.gazebo_ros import NO_GRAVITY
+from navsense.sdf.plugins.gazebo_ros import NO_FRAME, NO_GRAVITY
 from navsense.sdf.plugins.registry import MODEL_PLUGINS, SENSOR_PLUGINS
 from navsense.sensors import AirPressure, Altimeter, Imu, Magnetometer, NavSat
 from navsense.sensors.range import Range
@@ -731,6 +731,11 @@ def test_ros1_imu_of_a_sensor(load: Load, wrap_in_link: Text) -> None:
     assert sensor.spec.reference == (1.0, 0.0, 0.0, 0.0)
     (note,) = (note for note in world.notes if "orientation_reference_frame" in note.what)
     assert note.kind == "unsupported"
+    assert ("warning", NO_FRAME) not in list_notes(world)
+    frameless = make_plugin("libgazebo_ros_imu_sensor.so", body.replace("<frameName>f</frameName>", ""))
+    world, sensor = load_sensor(load, wrap_in_link, "imu", frameless)
+    assert sensor.frame == sensor.name
+    assert ("warning", NO_FRAME) in list_notes(world)
     named = make_plugin("libgazebo_ros_imu_sensor.so", f"{body}<robotNamespace>/r/</robotNamespace>")
     assert load_sensor(load, wrap_in_link, "imu", named)[1].topic == "/r/imu"
 

@@ -108,6 +108,9 @@ OUTPUT = "~/out"
 NO_GRAVITY = "the specific force includes gravity, as an IMU measures it; the plug-in's code has the acceleration only"
 
 
+NO_FRAME = "the plug-in does not start in Gazebo without it; messages have the frame of the sensor"
+
+
 def _warn_about_gravity(context: Context, plugin: Element, spec: Sensor, sensor_context: SensorContext) -> Sensor:
     context.add_note("warning", f"<plugin>: {sensor_context.name}", NO_GRAVITY, plugin.where)
     return spec
@@ -132,6 +135,8 @@ def _apply_imu_sensor(context: Context, sensor: Element, plugin: Element) -> Ele
         topic = join_ros_topic(find_declared_namespace(plugin), name)
         sensor = set_child(sensor, plugin.make_element("topic", topic), replaces=True)
         frame = plugin.get_text("frameName")
+        if plugin.find("frameName") is None:
+            context.add_note("warning", "<plugin><frameName>: missing", NO_FRAME, plugin.where)
         sensor = set_child(sensor, plugin.make_element("frame_id", frame), replaces=True) if frame else sensor
     sensor = merge_noise(sensor, plugin, "imu", parse_noise_tags(context, plugin, IMU_NOISE))
     imu = sensor.find("imu")
