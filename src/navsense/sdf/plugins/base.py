@@ -252,12 +252,16 @@ def resolve_topic(context: Context, element: Element, text: str, parent: str = "
 def limit_rate(context: Context, sensor: Element, plugin: Element, tag: str, default: float = 0.0) -> Element:
     """Return a sensor with at most the rate (Hz) in the element `tag` of its plug-in, which skips samples.
 
-    A rate of 0 is no limit.
+    A rate of 0 is no limit. A lower rate than that of the sensor is a warning.
     """
     rate = parse_child_number(context, plugin, tag, default, minimum=0.0)
-    if rate == 0.0 or 0.0 < parse_child_number(context, sensor, "update_rate", 0.0, minimum=0.0) <= rate:
+    declared = parse_child_number(context, sensor, "update_rate", 0.0, minimum=0.0)
+    if rate == 0.0 or 0.0 < declared <= rate:
         return sensor
     source = plugin.find(tag) or plugin
+    if declared > 0.0:
+        reason = f"the plug-in skips samples of the sensor's <update_rate> of {declared:g} Hz"
+        context.add_note("warning", f"<plugin><{tag}>: {rate:g} Hz", reason, source.where)
     return set_child(sensor, source.make_element("update_rate", repr(rate)), replaces=True)
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from navsense.core.text import parse_decimal
 from navsense.sdf.context import Context
 from navsense.sdf.parse.camera import INTRINSICS_TAGS, get_camera_name, has_intrinsics, parse_pinhole
 from navsense.sdf.parse.children import parse_child_flag, parse_child_number
@@ -58,7 +59,7 @@ def apply(context: Context, sensor: Element, plugin: Element) -> Element:
     if frame and type_element.find("optical_frame_id") is None:
         camera_children.append(plugin.make_element("optical_frame_id", frame))
     lens = _make_lens(context, sensor, plugin)
-    distortion = _make_distortion(context, plugin)
+    distortion = _make_distortion(context, type_element, plugin)
     for child in filter(None, (lens, distortion)):
         camera_children = [sibling for sibling in camera_children if sibling.tag != child.tag] + [child]
     return replace(sensor, children=[*children, replace(type_element, children=camera_children)])
@@ -105,12 +106,17 @@ def _make_lens(context: Context, sensor: Element, plugin: Element) -> Element | 
     return replace(lens or plugin.make_element("lens"), children=children)
 
 
-def _make_distortion(context: Context, plugin: Element) -> Element | None:
-    """Return the `<distortion>` of a plug-in; None if it has none."""
+def _make_distortion(context: Context, type_element: Element, plugin: Element) -> Element | None:
+    """Return the `<distortion>` of a plug-in, with a warning if that of the camera differs; None if it has none."""
     is_automatic = parse_child_flag(context, plugin, "autoDistortion", default=False)
     if is_automatic or plugin.find(*DISTORTION_TAGS.values()) is None:
         return None
     numbers = {name: parse_child_number(context, plugin, tag, 0.0) for name, tag in DISTORTION_TAGS.items()}
+    own = type_element.find("distortion")
+    if own is not None and any(parse_decimal(own.get_text(name, "0")) != value for name, value in numbers.items()):
+        child = plugin.find(*DISTORTION_TAGS.values()) or plugin
+        reason = "the coefficients of the plug-in are used, with 0 for those that it does not give"
+        context.add_note("warning", "<camera><distortion>", f"{reason}; see line {child.line}", own.where)
     return _make_numbers(plugin, "distortion", numbers)
 
 
