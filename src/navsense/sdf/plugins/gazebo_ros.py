@@ -34,9 +34,10 @@ simulates this for `libgazebo_ros_imu.so` too. Its code does not: the accelerati
 world over the time between two samples, without gravity. It rotates this vector, and the angular velocity in the world,
 by the orientation of the link, although the inverse leads to the axes of the link. `rpyOffset` rotates the orientation,
 `xyzOffset` has no effect. A warning reports the gravity.
-Source: gazebo_ros_pkgs, `gazebo_plugins/src`: `gazebo_ros_imu.cpp`, commit ce62ae6c0ee9f96525eb10f57fc5836eca235429; an
-older version and that for Gazebo 9 and 11 have the same law. `gazebo_ros_imu_sensor`, `gazebo_ros_gps_sensor` and
-`gazebo_ros_ray_sensor`: branches melodic to noetic and foxy to humble.
+Source: ros-simulation/gazebo_ros_pkgs, `gazebo_plugins/src`: `gazebo_ros_imu.cpp`, commit
+ce62ae6c0ee9f96525eb10f57fc5836eca235429 (an older version and that for Gazebo 8 and later have the same law);
+`gazebo_ros_imu_sensor.cpp`, commit 0c9657de57e4ac9677db9037c719939596f62dd5, and its versions for Noetic and ROS 2;
+`gazebo_ros_gps_sensor.cpp`, commit 932f4c372e7f2ffeba1a6823dee4ad294daed024; `gazebo_ros_ray_sensor.cpp`, branch foxy.
 """
 
 from __future__ import annotations
