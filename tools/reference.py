@@ -66,6 +66,7 @@ from navsense.sdf.parse import (
 )
 from navsense.sdf.parse import range as ranges
 from navsense.sdf.plugins.registry import MODEL_PLUGINS, SENSOR_PLUGINS
+from navsense.sdf.ros_names import ROS2_SCHEMA
 from navsense.sensors import SENSORS, Dvl, Magnetometer, MessageDialect, Sensor, TrackMode
 from navsense.world import CurrentTopic, MountedSensor
 
@@ -193,7 +194,7 @@ SECTIONS: list[tuple[str, str, Place]] = [
         for file, plugin in SENSOR_PLUGINS.items()
         if file not in schema.CAMERA_PLUGIN_FILES[1:]
     ),
-    ("Plug-ins of sensors", "ros of libgazebo_ros_camera.so", schema.CAMERA_PLUGIN_ROS),
+    ("Plug-ins of sensors", "ros of a plug-in of ROS 2", ROS2_SCHEMA),
     *(("Plug-ins of sensors", file, plugin.schema) for file, plugin in MODEL_PLUGINS.items()),
     ("Plug-ins of sensors", schema.DSROS_DVL_FILE, schema.DSROS_DVL_PLUGIN),
     ("Plug-ins of drives", "drive", DRIVE),
@@ -230,6 +231,7 @@ STRICTER = {
     "unknown, repeated or misplaced part of a sensor, clock or noise": "a misspelt element would change the readings",
     "the same in a plug-in of a sensor that is read": "a misspelt element would change the readings",
     "the same in an element of navsense": "only navsense reads it",
+    "two sensors of one name in a link, of which one is a plug-in": "sensors are told apart by their names",
     "invalid value of an element that is read": "libsdformat uses a default, or a part of the value",
     "number out of its range, such as a rate below 0": "the value has no meaning",
     "`<max_step_size>` of 0 or less": "sensors without a rate would have none",

@@ -80,7 +80,7 @@ def write_error_model(unit: str, prefix: str = "", *, has_scale: bool = True) ->
     factor = f"\n        {scale} | one or three numbers | 1 | factor; `scale_factor` is 1 less" if has_scale else ""
     return f"""{offset} | one or three numbers | 0 | {unit}; `mean`
         {drift} | one or three numbers ≥ 0 | 0 | {unit}, stationary deviation of the dynamic bias
-        {frequency} | one or three numbers ≥ 0 | 1/3600 | Hz, reciprocal of the correlation time
+        {frequency} | one or three numbers ≥ 0 | 1/3600 | Hz, reciprocal of the correlation time; 0: constant
         {noise} | one or three numbers ≥ 0 | 0 | {unit}; `stddev`{factor}"""
 
 
@@ -460,7 +460,7 @@ TEXTS: dict[str, str] = {
         cy | number | (height + 1) / 2 | ROS 2: px
         hack_baseline | number | 0 | ROS 2: m
     """,
-    "ros of libgazebo_ros_camera.so": """
+    "ros of a plug-in of ROS 2": """
         namespace | text | | first part of the topic
         remapping | text | | `OLD:=NEW`; any number
         argument | text | | `--ros-args --remap OLD:=NEW`; any number
@@ -680,9 +680,9 @@ TEXTS: dict[str, str] = {
         robotNamespace | text | name of the model | first part of the topic
         topicName | text | `imu_data` | rest of the topic
         updateRateHZ | number ≥ 0 | 1 | Hz; 0: the rate of the sensor; the smaller rate applies
-        frameName | text | frame of the sensor | frame of the messages
+        frameName | text | frame of the sensor | frame of the messages; Gazebo requires it in ROS 1
         gaussianNoise | number ≥ 0 | 0 | rad/s and m/s²; added to `stddev` of all axes
-        initialOrientationAsReference | flag | false | false: orientation from the axes of the world
+        initialOrientationAsReference | flag | false | true: `<orientation_reference_frame>` of the sensor applies
         initial_orientation_as_reference | flag | false | the same, of ROS 2
         {ROS2}
     """,

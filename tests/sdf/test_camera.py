@@ -216,7 +216,15 @@ def test_ros1_camera_plugin_is_read(load: Load, wrap_in_link: Text) -> None:
     assert k.fx == pytest.approx(863.22975158691406, abs=1e-4)
     assert (k.cx, k.cy, p.tx) == (500.5, 500.5, -k.fx * 0.07)
     assert camera.distortion == LensDistortion(k1=0.1)
-    assert not world.notes
+    (note,) = world.notes
+    skips = "the plug-in skips samples of the sensor's <update_rate> of 30 Hz"
+    assert (note.kind, note.what, note.reason) == ("warning", "<plugin><updateRate>: 10 Hz", skips)
+    equal = around.replace("<updateRate>10<", "<updateRate>30<")
+    inside = f"<horizontal_fov>1.05</horizontal_fov>{IMAGE}<distortion><k1>{{}}</k1></distortion>"
+    assert not load(wrap_in_link(make_sensor(inside.format("0.10"), around=equal))).notes
+    (note,) = load(wrap_in_link(make_sensor(inside.format("-0.1"), around=equal))).notes
+    assert (note.kind, note.what) == ("warning", "<camera><distortion>")
+    assert note.reason.startswith("the coefficients of the plug-in are used")
 
 
 @pytest.mark.requirement("CLK-11")

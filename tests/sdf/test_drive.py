@@ -117,6 +117,9 @@ def test_the_center_is_that_of_the_driven_wheels(tmp_path: Path) -> None:
     rear = "<left_joint>rl_joint</left_joint><right_joint>rr_joint</right_joint>"
     drive = read_drive(tmp_path, f'<plugin filename="gz-sim-diff-drive-system" name="p">{rear}</plugin>')
     np.testing.assert_allclose(drive.pose.position, (-0.2, 0.0, 0.0), rtol=0.0, atol=1e-15)
+    scoped = rear.replace("rl_joint", "robot::rl_joint")
+    drive = read_drive(tmp_path, f'<plugin filename="gz-sim-diff-drive-system" name="p">{scoped}</plugin>')
+    np.testing.assert_allclose(drive.pose.position, (-0.2, 0.0, 0.0), rtol=0.0, atol=1e-15)
     tags = {"leftFrontJoint": "fl", "rightFrontJoint": "fr", "leftRearJoint": "rl", "rightRearJoint": "rr"}
     skid = "".join(f"<{tag}>{name}_joint</{tag}>" for tag, name in tags.items())
     drive = read_drive(tmp_path, f'<plugin filename="libgazebo_ros_skid_steer_drive.so" name="p">{skid}</plugin>')

@@ -599,7 +599,7 @@ NOTHING = "nothing in the world publishes it: the water is still"
 @pytest.mark.parametrize(
     ("world", "change", "told"),
     [
-        ("", WATER, ("hydrodynamics/current_velocity", NOTHING)),
+        ("", WATER, ("hydrodynamics/current_velocity", f"is the default, and {NOTHING}")),
         ("", {**WATER, "ocean_current_topic": "flow"}, ("flow", NOTHING)),
         ('<navsense:current topic="/flow">', {**WATER, "ocean_current_topic": "flow"}, None),
         ("<navsense:current>", WATER, None),

@@ -90,8 +90,10 @@ def test_namespaces_that_differ_are_an_error_with_a_remedy(
     (problem, *_) = list_problems(wrap_in_world(make_robot()), namespace="fleet")
     assert problem.endswith(
         "<plugin><beam_topic_0>: /auv/dvl_sonar0; must be the topic of the range sensor on s0: /fleet/dvl_sonar0; "
-        "give the namespace of its range plug-in: <robotNamespace> or --namespace"
+        "the DVL has the namespace auv: give --namespace auv, or omit --namespace"
     )
+    (problem, *_) = list_problems(wrap_in_world(make_robot("<robotNamespace>x</robotNamespace>" + BEAM)))
+    assert problem.endswith("give the namespace of its range plug-in: <robotNamespace> or --namespace")
     misspelt = make_robot().replace("<topicName>dvl_sonar0", "<topicName>dvl_sonr0")
     (problem, *_) = list_problems(wrap_in_world(misspelt), namespace="auv")
     assert problem.endswith("range sensor on s0: /auv/dvl_sonr0; did you mean /auv/dvl_sonr0?")

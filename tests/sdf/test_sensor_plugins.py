@@ -20,6 +20,7 @@ from navsense.environment.base import UniformField
 from navsense.noise.specification import Noise
 from navsense.sdf.context import PLUGIN_NOT_RUN
 from navsense.sdf.plugin_files import NO_EFFECT, NO_SENSOR, explain_unread_sensor, normalize_file
+from navsense.sdf.plugins.gazebo_ros import NO_FRAME, NO_GRAVITY
 from navsense.sdf.plugins.registry import MODEL_PLUGINS, SENSOR_PLUGINS
 from navsense.sensors import AirPressure, Altimeter, Imu, Magnetometer, NavSat
 from navsense.sensors.range import Range
@@ -180,14 +181,33 @@ def test_unread_sensors_are_reported_in_each_place(load: Load, wrap_in_world: Te
     """A plug-in of a simulated sensor loses its noise; that of another sensor is listed with the sensor."""
     plugin = make_plugin("libacme_imu.so", "")
     sensors = "".join(f'<sensor name="{name}" type="{name}">{plugin}</sensor>' for name in ("imu", "contact"))
-    world = load(wrap_in_world(f'{plugin}<model name="m"><link name="l">{plugin}{sensors}</link></model>'))
+    unknown = f"<unknown><deeper>{plugin}</deeper></unknown>"
+    world = load(wrap_in_world(f'{plugin}<model name="m"><link name="l">{plugin}{sensors}</link>{unknown}</model>'))
     sensor = [(note.what.partition(">")[0], note.kind, note.reason) for note in world.notes if "acme" in note.what]
     assert sensor == [
         ("<world", "warning", NO_SENSOR),
+        ("<deeper", "warning", NO_SENSOR),
         ("<link", "warning", NO_SENSOR),
         ("<sensor", "warning", NO_EFFECT),
         ("<sensor", "unsupported", PLUGIN_NOT_RUN),
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "known"),
+    [
+        ("camera", "libgazebo_ros_camra.so", "libgazebo_ros_camera.so"),
+        ("imu", "libgazebo_ros_imu_sensr.so", "libgazebo_ros_imu_sensor.so"),
+        ("sonar", "libgazebo_ros_rang.so", "libgazebo_ros_range.so"),
+    ],
+)
+def test_misspelt_file_of_a_plugin_in_a_sensor_is_a_warning(
+    load: Load, wrap_in_link: Text, kind: str, file: str, known: str
+) -> None:
+    sonar = "<sonar><min>0.1</min><max>2</max></sonar>" if kind == "sonar" else ""
+    world = load(wrap_in_link(f'<sensor name="s" type="{kind}">{sonar}{make_plugin(file, "")}</sensor>'))
+    (note,) = (note for note in world.notes if file in note.what)
+    assert (note.kind, note.reason) == ("warning", f"is not supported; did you mean {known}?")
 
 
 @pytest.mark.requirement("DVU-9")
@@ -246,6 +266,31 @@ def test_hector_drift_and_noise_follow_the_error_model(load: Load) -> None:
     code_drift = float(reason.rpartition("code has ")[2].split()[0])
     assert code_drift == pytest.approx(code, rel=0.05, abs=0.0)
     assert "after a few correlation times the plug-in's code has" in reason
+
+
+@pytest.mark.parametrize("file", ["libhector_gazebo_ros_imu.so", "libhector_gazebo_ros_magnetic.so"])
+def test_hector_drift_without_a_frequency_is_a_constant_of_the_run(load: Load, file: str) -> None:
+    """exp(-dt f) = 1 and sqrt(2 f) = 0: the drift keeps its first value, which has the deviation d."""
+    prefix, magnitude = ("rate", 1.0) if "imu" in file else ("", 0.5)
+    tags = [f"{prefix}Drift", f"{prefix}DriftFrequency"] if prefix else ["drift", "driftFrequency"]
+    body = f"<{tags[0]}>0.1 0.2 0</{tags[0]}><{tags[1]}>0 1 0</{tags[1]}>"
+    body += "" if prefix else f"<magnitude>{magnitude}</magnitude>"
+    world = load(make_world(make_plugin(file, body)))
+    spec = world.sensors[0].spec
+    if isinstance(spec, Imu):
+        x, y, z, unit = spec.angular_velocity_x, spec.angular_velocity_y, spec.angular_velocity_z, 1.0
+    else:
+        assert isinstance(spec, Magnetometer)
+        x, y, z, unit = spec.x, spec.y, spec.z, math.hypot(2e-5, 3e-5, 4e-5) / magnitude
+    assert x.bias_stddev == pytest.approx(0.1 * unit, rel=1e-12, abs=0.0)
+    assert x.dynamic_bias_stddev == 0.0
+    assert y.dynamic_bias_stddev == pytest.approx(0.2 * unit * math.sqrt(2.0), rel=1e-12, abs=0.0)
+    assert y.bias_stddev == 0.0
+    assert z == Noise()
+    (reason,) = (note.reason for note in world.notes if "drift of" in note.reason)
+    assert reason.startswith("is a drift of 0.2 (1 sigma)")
+    constant = load(make_world(make_plugin(file, body.replace("0 1 0", "0"))))
+    assert not [note for note in constant.notes if "drift of" in note.reason]
 
 
 def compute_allan_variance(rate: np.ndarray, samples: int) -> float:
@@ -629,6 +674,17 @@ def test_ros1_imu_of_a_model(load: Load) -> None:
     assert sensor.pose.rotation == pytest.approx((math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)), rel=1e-12, abs=0.0)
 
 
+def test_ros1_imu_of_a_model_measures_gravity_and_the_code_of_its_plugin_does_not(load: Load) -> None:
+    world = load(make_world(make_plugin("libgazebo_ros_imu.so", "<bodyName>board</bodyName>")))
+    (sensor,) = world.sensors
+    assert isinstance(sensor.spec, Imu)
+    run = ns.simulate(world, duration=0.1)
+    assert run[sensor.name]["linear_acceleration"][-1] == pytest.approx((0.0, 0.0, 9.8), rel=1e-12, abs=1e-12)
+    assert ("warning", NO_GRAVITY) in list_notes(world)
+    hector = load(make_world(make_plugin("libhector_gazebo_ros_imu.so", "<bodyName>board</bodyName>")))
+    assert NO_GRAVITY not in dict(map(reversed, list_notes(hector)))
+
+
 def load_sensor(load: Load, wrap_in_link: Text, kind: str, inside: str) -> tuple[World, MountedSensor]:
     world = load(
         wrap_in_link(f'<sensor name="s" type="{kind}">{inside}</sensor>').replace("<model", f"{PLACE}<model", 1)
@@ -657,6 +713,23 @@ def test_ros1_imu_of_a_sensor(load: Load, wrap_in_link: Text) -> None:
     assert isinstance(sensor.spec, Imu)
     assert sensor.spec.reference is None
     assert sensor.rate == 10.0
+    frame = "<imu><orientation_reference_frame><localization>NED</localization></orientation_reference_frame></imu>"
+    world, sensor = load_sensor(load, wrap_in_link, "imu", frame + initial)
+    assert isinstance(sensor.spec, Imu)
+    without = load_sensor(load, wrap_in_link, "imu", frame)[1].spec
+    assert isinstance(without, Imu)
+    assert sensor.spec.reference == without.reference is not None
+    assert not [note for note in world.notes if "orientation_reference_frame" in note.what]
+    world, sensor = load_sensor(load, wrap_in_link, "imu", frame + plugin)
+    assert isinstance(sensor.spec, Imu)
+    assert sensor.spec.reference == (1.0, 0.0, 0.0, 0.0)
+    (note,) = (note for note in world.notes if "orientation_reference_frame" in note.what)
+    assert note.kind == "unsupported"
+    assert ("warning", NO_FRAME) not in list_notes(world)
+    frameless = make_plugin("libgazebo_ros_imu_sensor.so", body.replace("<frameName>f</frameName>", ""))
+    world, sensor = load_sensor(load, wrap_in_link, "imu", frameless)
+    assert sensor.frame == sensor.name
+    assert ("warning", NO_FRAME) in list_notes(world)
     named = make_plugin("libgazebo_ros_imu_sensor.so", f"{body}<robotNamespace>/r/</robotNamespace>")
     assert load_sensor(load, wrap_in_link, "imu", named)[1].topic == "/r/imu"
 
@@ -711,6 +784,46 @@ def test_ros2_topics(load: Load, wrap_in_link: Text, kind: str, file: str, ros: 
     plugin = make_plugin(file, f"{ros}<frame_name>f</frame_name>")
     _, sensor = load_sensor(load, wrap_in_link, kind, f"<topic>other</topic>{plugin}")
     assert (sensor.topic, sensor.frame) == (topic, "f")
+
+
+@pytest.mark.parametrize(
+    ("file", "remapping", "topic"),
+    [
+        ("libgazebo_ros_imu_sensor.so", "out:=imu_data", "/demo/p/out; remap ~/out"),
+        ("libgazebo_ros_camera.so", "~/camera_info:=ci", "/demo/s/camera_info; remap s/camera_info"),
+        ("libgazebo_ros_diff_drive.so", "cmdvel:=go", "/demo/cmd_vel; remap cmd_vel"),
+        ("libgazebo_ros_imu_sensor.so", "~/out:=imu_data", ""),
+        ("libgazebo_ros_imu_sensor.so", "/demo/p/out:=imu_data", ""),
+        ("libgazebo_ros_camera.so", "s/image_raw:=image", ""),
+        ("libgazebo_ros_diff_drive.so", "odom:=odom_demo", ""),
+    ],
+)
+def test_remapping_that_changes_no_topic_is_a_warning(
+    load: Load, wrap_in_link: Text, file: str, remapping: str, topic: str
+) -> None:
+    plugin = make_plugin(file, f"<ros><namespace>demo</namespace><remapping>{remapping}</remapping></ros>")
+    kind = "camera" if "camera" in file else "imu"
+    sensor = wrap_in_link(f'<sensor name="s" type="{kind}">{plugin}</sensor>')
+    world = load(make_world(plugin) if "drive" in file else sensor)
+    reasons = [note.reason for note in world.notes if note.what == f"<ros><remapping>: {remapping}"]
+    assert reasons == ([f"has no effect: the topic of the plug-in is {topic}"] if topic else [])
+
+
+@pytest.mark.parametrize(("tag", "known"), [("namspace", "namespace"), ("remaping", "remapping")])
+def test_misspelt_name_in_ros_is_reported(
+    load: Load, list_problems: ListProblems, wrap_in_link: Text, tag: str, known: str
+) -> None:
+    """It is an error where other elements of the plug-in are, a warning in a camera and in a drive."""
+    ros = f"<ros><{tag}>a</{tag}></ros>"
+    imu = make_plugin("libgazebo_ros_imu_sensor.so", ros)
+    remedy = f"did you mean {known}?"
+    problem = f"<ros><{tag}>; is not allowed here; {remedy}"
+    assert list_problems(wrap_in_link(f'<sensor name="s" type="imu">{imu}</sensor>'))[0].endswith(problem)
+    camera = make_plugin("libgazebo_ros_camera.so", ros)
+    drive = make_plugin("libgazebo_ros_diff_drive.so", ros)
+    for text in (wrap_in_link(f'<sensor name="s" type="camera">{camera}</sensor>'), make_world(drive)):
+        (note,) = (note for note in load(text).notes if note.what == f"<ros><{tag}>")
+        assert (note.kind, note.reason) == ("warning", f"is ignored: it is unknown here; {remedy}")
 
 
 def make_scan(span: float) -> str:
@@ -787,7 +900,11 @@ def test_hector_sonar(load: Load, wrap_in_link: Text) -> None:
                 "libgazebo_imu_plugin.so",
                 "<linkName>board</linkName><gyroscopeBiasCorrelationTime>0</gyroscopeBiasCorrelationTime>",
             ),
-            "<noise><dynamic_bias_stddev>",
+            "<plugin><gyroscopeBiasCorrelationTime>: 0; must be > 0, or the random walk must be 0",
+        ),
+        (
+            make_plugin("libgazebo_magnetometer_plugin.so", "<biasCorrelationTime>0</biasCorrelationTime>"),
+            "<plugin><biasCorrelationTime>: 0; must be > 0, or the random walk must be 0",
         ),
         (
             make_plugin("libgazebo_magnetometer_plugin.so", "<pubRate>fast</pubRate>"),
@@ -808,7 +925,8 @@ def test_hector_sonar(load: Load, wrap_in_link: Text) -> None:
     ],
 )
 def test_invalid_plugins_are_reported(list_problems: ListProblems, plugin: str, problem: str) -> None:
-    assert list_problems(make_world(plugin))[0].startswith(f"dive.sdf:3: {problem}")
+    (line,) = list_problems(make_world(plugin))
+    assert line.startswith(f"dive.sdf:3: {problem}")
 
 
 def test_origin_out_of_range_is_the_only_problem(list_problems: ListProblems) -> None:
@@ -825,6 +943,47 @@ def test_correlation_time_without_a_bias_is_no_error(load: Load) -> None:
     assert isinstance(sensor.spec, Imu)
     assert sensor.spec.angular_velocity_x.dynamic_bias_correlation_time == 0.0
     assert sensor.spec.linear_acceleration_x.dynamic_bias_correlation_time == 300.0
+    time = "<gyroscopeBiasCorrelationTime>0</gyroscopeBiasCorrelationTime>"
+    assert load(make_world(imu.replace(walk, walk + time))).sensors[0].spec == sensor.spec
+
+
+@pytest.mark.parametrize(
+    ("name", "link"),
+    [("board", "board"), ("robot::board", "board"), ("part::tip", "part::tip"), ("robot::part::tip", "part::tip")],
+)
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_links_of_plugins_have_the_names_of_gazebo(load: Load, name: str, link: str, *, is_nested: bool) -> None:
+    """A name is one in the model of the plug-in, or a full name."""
+    plugin = make_plugin("libgazebo_ros_imu.so", f"<bodyName>{name}</bodyName>")
+    part = '<model name="part"><link name="tip"/></model>'
+    text = make_world(part + plugin)
+    if is_nested:
+        if not name.startswith("robot"):
+            plugin = plugin.replace(name, name.removeprefix("part::")).replace("board", "tip")
+            link = "part::tip"
+        text = make_world(part.replace("</model>", f"{plugin}</model>"))
+    (sensor,) = load(text).sensors
+    assert sensor.link == f"robot::{link}"
+
+
+def test_unknown_link_of_a_plugin_lists_the_names_that_are_accepted(list_problems: ListProblems) -> None:
+    plugin = make_plugin("libgazebo_ros_imu.so", "<bodyName>tib</bodyName>")
+    text = make_world(f'<model name="part"><link name="tip"/>{plugin}</model>')
+    allowed = "must be one of robot::base, robot::board, tip; did you mean tip?"
+    assert list_problems(text) == [f"dive.sdf:3: <plugin><bodyName>: tib; {allowed}"]
+
+
+@pytest.mark.parametrize("first", [make_plugin("libgazebo_ros_imu.so", "<bodyName>base</bodyName>"), ""])
+def test_name_of_a_plugin_is_unique_in_its_link(list_problems: ListProblems, first: str) -> None:
+    """The first sensor of the name is a plug-in, or a `<sensor>` of the link."""
+    second = make_plugin("libhector_gazebo_ros_imu.so", "<bodyName>base</bodyName>")
+    text = make_world(f"{first}\n{second}")
+    if not first:
+        sensor = '<link name="base"><sensor name="p" type="imu"/></link>'
+        text = text.replace('<link name="base"/>', sensor)
+    line = 3 if first else 2
+    allowed = f"must be unique among the sensors of its link; first at dive.sdf:{line}; rename one"
+    assert list_problems(text) == [f"dive.sdf:4: <plugin name>: p; {allowed}"]
 
 
 def test_elements_of_navsense_in_a_plugin(load: Load) -> None:

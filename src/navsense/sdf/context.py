@@ -299,17 +299,21 @@ class Context:
             self.add_note("unsupported", what, reason or PLUGIN_NOT_RUN, plugin.where)
 
     def note_plugins(self, element: Element) -> None:
-        """Add a note for each plug-in inside an element that is not read, and has a note itself."""
+        """Add a note for each plug-in inside an element that is not read, and has a note itself.
+
+        A plug-in in a `<sensor>` is no warning: the note is about the whole sensor.
+        """
         queue = [element]
         while queue:
             parent = queue.pop()
             for child in parent.children:
-                if child.tag == "plugin":
-                    file = normalize_file(child.attributes.get("filename", ""))
-                    reason = PLUGIN_REASONS.get(file, PLUGIN_NOT_RUN)
+                if child.tag != "plugin":
+                    queue.append(child)
+                elif parent.tag == "sensor":
+                    reason = PLUGIN_REASONS.get(normalize_file(child.attributes.get("filename", "")), PLUGIN_NOT_RUN)
                     self.add_note("unsupported", f"<{parent.tag}><{_format_tag(child)}>", reason, child.where)
                 else:
-                    queue.append(child)
+                    self.note_plugin(parent.tag, child)
 
     def _check_attributes(self, element: Element, schema: ElementSchema, *, strict: bool) -> None:
         for name, value in element.attributes.items():

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import entry_points
 
 import numpy as np
@@ -210,7 +210,7 @@ def _build_world(
         water=environment.water,
         current_topic=topic.topic if environment.current is not None else "",
         has_world=has_world,
-        measure_field=partial(_measure_field, environment),
+        measure_field=lambda: math.hypot(*environment.magnetic_field.at(np.zeros((1, 3)), np.zeros(1))[0].tolist()),
     )
     sensors = tuple(sensor for parsed_model in parsed_models for sensor in sensor_parser.parse_sensors(parsed_model))
     report_atmosphere(context, air_problems, sensors)
@@ -227,11 +227,6 @@ def _build_world(
         current_topic=topic,
         sources=frozenset(context.sources),
     )
-
-
-def _measure_field(environment: Environment) -> float:
-    """Return the magnitude (T) of the magnetic field at the origin of the world."""
-    return math.hypot(*environment.magnetic_field.at(np.zeros((1, 3)), np.zeros(1))[0].tolist())
 
 
 def _parse_solids(

@@ -14,9 +14,11 @@ Source: gazebo_ros, `GazeboRosApiPlugin` (ROS 1) and `node.cpp` (ROS 2); names a
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
-from navsense.sdf.context import Context
+from navsense.core.names import find_similar_names
+from navsense.sdf.context import Context, make_schema
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
 
@@ -27,6 +29,14 @@ NAMESPACE_TAGS = ("robot_namespace", SPAWNER_TAG)
 """Elements of the namespace of a plug-in. The first one has priority, as in the UUV Simulator."""
 
 ROS2_TAG = "ros"
+
+ROS2_SCHEMA = make_schema(
+    "namespace",
+    repeatable="remapping argument",
+    unsupported={"parameter": "the node has no parameters", "qos": "the recording defines the quality of service"},
+    strict=None,
+)
+"""Schema of `ROS2_TAG`, as strict as that of its plug-in."""
 
 ROS1_TAGS = (
     *("robotNamespace", "bodyName", "serviceName", "topicName", "frameName", "gaussianNoise", "updateRate"),
@@ -43,6 +53,9 @@ ROS2_NAMESPACE = re.compile(r"/?([A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)
 
 COMMON_NAMESPACE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*")
 """A namespace of both versions without slashes at its ends."""
+
+_MIN_SIMILARITY = 0.8
+"""Minimum similarity (of 1) of the last parts of two topics for a warning about a remapping."""
 
 NAMESPACE_RULE = "must be a ROS namespace: letters, digits, _ and / between them"
 
@@ -103,16 +116,37 @@ def join_ros_topic(namespace: str, topic: str) -> str:
 
 def resolve_ros2_topic(plugin: Element, topic: str) -> str:
     """Return a topic of a plug-in of ROS 2 after its remappings, in its namespace."""
-    namespace, node = find_declared_namespace(plugin), plugin.get_attribute("name") or ""
-    full_name = join_ros_topic(namespace, _expand(topic, node))
-    ros, result = plugin.find(ROS2_TAG), full_name
-    for remapping in ros.find_all("remapping", "argument") if ros is not None else ():
-        source, _, target = (part.strip() for part in remapping.text.rpartition("--remap")[2].partition(":="))
-        if target and join_ros_topic(namespace, _expand(source, node)) == full_name:
-            result = join_ros_topic(namespace, _expand(target, node))
+    result = full_name = _resolve(plugin, topic)
+    for source, target, _ in _list_remappings(plugin):
+        result = _resolve(plugin, target) if _resolve(plugin, source) == full_name else result
     return result
 
 
-def _expand(topic: str, node: str) -> str:
-    """Return a topic with the name of the node for a leading `~`."""
-    return f"{node}/{topic[1:].lstrip('/')}" if topic.startswith("~") else topic
+def warn_about_remappings(context: Context, plugin: Element, topic: str) -> None:
+    """Add a warning for each remapping of a name that is similar to the only topic of a plug-in of ROS 2.
+
+    A remapping of another name is one of a topic that navsense does not publish.
+    """
+    full_name = _resolve(plugin, topic)
+    last_part = full_name.rpartition("/")[2]
+    for source, _, element in _list_remappings(plugin):
+        name = _resolve(plugin, source)
+        if name != full_name and find_similar_names(name.rpartition("/")[2], [last_part], similarity=_MIN_SIMILARITY):
+            reason = f"has no effect: the topic of the plug-in is {full_name}; remap {topic}"
+            context.add_note("warning", f"<ros><{element.tag}>: {element.text}", reason, element.where)
+
+
+def _list_remappings(plugin: Element) -> Iterator[tuple[str, str, Element]]:
+    """Yield the source and the target of each remapping, and its element."""
+    ros = plugin.find(ROS2_TAG)
+    for element in ros.find_all("remapping", "argument") if ros is not None else ():
+        source, _, target = (part.strip() for part in element.text.rpartition("--remap")[2].partition(":="))
+        if target:
+            yield source, target, element
+
+
+def _resolve(plugin: Element, topic: str) -> str:
+    """Return the full name of a topic, with the name of the node for a leading `~`."""
+    if topic.startswith("~"):
+        topic = f"{plugin.get_attribute('name') or ''}/{topic[1:].lstrip('/')}"
+    return join_ros_topic(find_declared_namespace(plugin), topic)

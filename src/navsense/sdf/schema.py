@@ -188,10 +188,6 @@ CAMERA_PLUGIN_SCHEMA = ElementSchema(
     strict=False,  # files have many elements that no version of these plug-ins reads
 )
 
-CAMERA_PLUGIN_ROS = make_schema(
-    "namespace", repeatable="remapping argument", unsupported=dict.fromkeys(("parameter", "qos"), _IMAGE_OF_PLUGIN)
-)
-
 _FIXED_MESSAGES = "the message types do not depend on the world file"
 _NO_REFERENCE_FRAME = "the pressure does not depend on a frame"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from navsense.core.names import find_similar_names, suggest_name
 from navsense.core.pose import Pose
@@ -19,11 +20,13 @@ from navsense.sdf.context import Context
 from navsense.sdf.frames import FrameKind, FramePoses, Scope, find_frame
 from navsense.sdf.plugin_files import ACKERMANN_STEERING, TRACKED_VEHICLE, DrivePlugin, find_drive_plugin
 from navsense.sdf.ros_names import (
+    ROS2_SCHEMA,
     ROS2_TAG,
     add_ros2_namespace,
     check_namespace,
     find_declared_namespace,
     resolve_ros2_topic,
+    warn_about_remappings,
 )
 from navsense.sdf.xml_reader import Element
 
@@ -77,6 +80,7 @@ def _read_drive(context: Context, scope: Scope, poses: FramePoses, element: Elem
     """Return the drive of an element of a plug-in."""
     is_gazebo = bool(plugin.system)
     _warn_about_elements(context, element, SYSTEM_TAGS.get(plugin.system, READ_TAGS))
+    context.find_child(element, ROS2_TAG, replace(ROS2_SCHEMA, strict=False))
     if not is_gazebo:
         check_namespace(context, element)
     model_topic = f"/model/{scope.frame.name}"
@@ -88,6 +92,7 @@ def _read_drive(context: Context, scope: Scope, poses: FramePoses, element: Elem
     if context.namespace and not is_gazebo and not find_declared_namespace(element):
         element = add_ros2_namespace(element, context.namespace)
     if element.find(ROS2_TAG) is not None or find_declared_namespace(element):
+        warn_about_remappings(context, element, topic)
         topic = resolve_ros2_topic(element, topic)
     return Drive(
         name=f"plug-in {element.get_attribute('filename') or element.get_attribute('name') or ''}",

@@ -38,8 +38,8 @@ from navsense.sdf.plugins.base import (
     resolve_topic,
 )
 from navsense.sdf.plugins.namespace import add_namespace, find_beam_namespaces
-from navsense.sdf.plugins.registry import MODEL_PLUGINS, find_model_plugin, find_sensor_plugin
-from navsense.sdf.ros_names import find_declared_namespace, join_ros_topic
+from navsense.sdf.plugins.registry import MODEL_PLUGINS, find_model_plugin, find_sensor_plugin, list_sensor_files
+from navsense.sdf.ros_names import ROS2_SCHEMA, ROS2_TAG, find_declared_namespace, join_ros_topic
 from navsense.sdf.values import invalid_choice, invalid_value, parse_text, require_child
 from navsense.sdf.xml_reader import Element
 from navsense.sensors import SENSORS
@@ -72,7 +72,10 @@ TYPE_ELEMENT_PARSERS: Mapping[str, TypeElementParser] = {
 A type without a special parser, such as the magnetometer, has that of `type_element`: each field is a child.
 """
 
-SENSOR_SCHEMAS: Mapping[str, ElementSchema] = {name: schema.make_sensor_schema(name) for name in TYPE_ELEMENT_PARSERS}
+SENSOR_SCHEMAS: Mapping[str, ElementSchema] = {
+    name: replace(schema.make_sensor_schema(name), plugins=list_sensor_files(name)) for name in TYPE_ELEMENT_PARSERS
+}
+"""Sensor type -> schema of its `<sensor>`; `_apply_plugin` takes the plug-ins that are read."""
 
 _NO_OFFSET = Pose()
 
@@ -145,6 +148,10 @@ class SensorParser:
         self.context.check(element, plugin.schema)
         link = self._find_plugin_link(parsed_model, scope, element, plugin)
         name = join_names(element, link.name, parse_name(element))
+        first = next((sensor for sensor in sensors if sensor.name == name), None)
+        if first is not None:
+            allowed, remedy = "must be unique among the sensors of its link", f"first at {first.where}; rename one"
+            raise invalid_value(element, parse_name(element), allowed, attribute="name", remedy=remedy)
         if plugin.parse is None:
             sensor = self._convert_plugin(scope, link, element, plugin)
             converted = ConvertedPlugin(element, plugin)
@@ -179,18 +186,20 @@ class SensorParser:
     def _find_plugin_link(
         self, parsed_model: ParsedModel, scope: Scope, element: Element, plugin: ModelPlugin
     ) -> FrameNode:
-        """Return the link of a plug-in of a model, by default its canonical link. Raises `SdfError`."""
-        links = {frame.name: frame for _, frame in parsed_model.list_links()}
+        """Return the link of a plug-in of a model, by default its canonical link. Raises `SdfError`.
+
+        Its name is that in the model of the plug-in, or the full name, as Gazebo's `World::GetEntity` accepts it.
+        """
         child = element.find(plugin.tags.link) if plugin.tags.link else None
         if child is None and not plugin.tags.requires_link and scope.canonical is not None:
-            return links[scope.canonical.name]
+            return scope.canonical
         child = child or require_child(element, plugin.tags.link)
         link_name = parse_text(child, parent=element.tag)
-        link = f"{scope.frame.name}::{link_name}"
-        if link not in links:
-            known = (name.removeprefix(f"{scope.frame.name}::") for name in links)
-            raise invalid_choice(child, link_name, known, parent=element.tag)
-        return links[link]
+        link = _find_link(parsed_model, scope, link_name)
+        if link is None:
+            names = (frame.name.removeprefix(f"{scope.frame.name}::") for _, frame in parsed_model.list_links())
+            raise invalid_choice(child, link_name, names, parent=element.tag)
+        return link
 
     def _convert_plugin(self, scope: Scope, link: FrameNode, element: Element, plugin: ModelPlugin) -> Element:
         """Return the `<sensor>` with the values of a plug-in of a model."""
@@ -344,6 +353,7 @@ class SensorParser:
             return sensor, None
         plugin, *further_plugins = plugins
         self.context.check(plugin.element, plugin.entry.schema)
+        self.context.find_child(plugin.element, ROS2_TAG, ROS2_SCHEMA)
         for further_plugin in further_plugins:
             reason = f"is one of several; the one on line {plugin.element.line} is used"
             file = further_plugin.element.get_attribute("filename")

@@ -252,12 +252,16 @@ def resolve_topic(context: Context, element: Element, text: str, parent: str = "
 def limit_rate(context: Context, sensor: Element, plugin: Element, tag: str, default: float = 0.0) -> Element:
     """Return a sensor with at most the rate (Hz) in the element `tag` of its plug-in, which skips samples.
 
-    A rate of 0 is no limit.
+    A rate of 0 is no limit. A lower rate than that of the sensor is a warning.
     """
     rate = parse_child_number(context, plugin, tag, default, minimum=0.0)
-    if rate == 0.0 or 0.0 < parse_child_number(context, sensor, "update_rate", 0.0, minimum=0.0) <= rate:
+    declared = parse_child_number(context, sensor, "update_rate", 0.0, minimum=0.0)
+    if rate == 0.0 or 0.0 < declared <= rate:
         return sensor
     source = plugin.find(tag) or plugin
+    if declared > 0.0:
+        reason = f"the plug-in skips samples of the sensor's <update_rate> of {declared:g} Hz"
+        context.add_note("warning", f"<plugin><{tag}>: {rate:g} Hz", reason, source.where)
     return set_child(sensor, source.make_element("update_rate", repr(rate)), replaces=True)
 
 
@@ -282,7 +286,6 @@ class NoiseTag(NamedTuple):
     field: the field of `Noise`.
     factor: from the unit of the element to that of the field.
     default: value in the unit of the element, None for no noise without the element.
-    above: limit that the numbers must exceed, in addition to those of the field.
     """
 
     tag: str
@@ -290,7 +293,6 @@ class NoiseTag(NamedTuple):
     field: str = "stddev"
     factor: float = 1.0
     default: float | None = None
-    above: float = -math.inf
 
     def scale(self, factor: float) -> NoiseTag:
         """Return the entry with a value multiplied by a factor."""
@@ -309,11 +311,11 @@ SIGNED_FIELDS = ("mean", "bias_mean", "scale_factor")
 
 
 def parse_values(
-    context: Context, plugin: Element, tag: str, count: int, *, minimum: float = -math.inf, above: float = -math.inf
+    context: Context, plugin: Element, tag: str, count: int, *, minimum: float = -math.inf
 ) -> list[float] | None:
     """Return the one or `count` numbers of a child as `count` numbers; None for an absent or invalid child.
 
-    They must be >= `minimum` and > `above`.
+    They must be >= `minimum`.
     """
     child = context.find_child(plugin, tag)
     if child is None:
@@ -323,9 +325,8 @@ def parse_values(
         choice = f"1 or {count} finite numbers" if count > 1 else "a finite number"
         allowed = f"must be {choice} of absolute value below {MAX_MAGNITUDE:g}"
         numbers = list(parse_numbers(child, length, allowed, parent=plugin.tag, magnitude_below=MAX_MAGNITUDE))
-        if min(numbers) < minimum or min(numbers) <= above:
-            limit = f"> {above:g}" if above > -math.inf else f">= {minimum:g}"
-            raise invalid_value(child, child.text, f"must be {limit}", parent=plugin.tag)
+        if min(numbers) < minimum:
+            raise invalid_value(child, child.text, f"must be >= {minimum:g}", parent=plugin.tag)
         return numbers if length == count else numbers * count
     return None
 
@@ -334,12 +335,12 @@ ChannelNoise = dict[str, dict[str, float]]
 """Path of a channel -> field of its noise -> value."""
 
 
-def parse_noise_tags(context: Context, plugin: Element, tags: Iterable[NoiseTag]) -> ChannelNoise:
+def parse_noise_tags(context: Context, plugin: Element, tags: Sequence[NoiseTag]) -> ChannelNoise:
     """Return the fields of the noise that the elements of a plug-in give."""
     channels: ChannelNoise = {}
     for entry in tags:
         minimum = -math.inf if entry.field in SIGNED_FIELDS else 0.0
-        values = parse_values(context, plugin, entry.tag, len(entry.channels), minimum=minimum, above=entry.above)
+        values = parse_values(context, plugin, entry.tag, len(entry.channels), minimum=minimum)
         if values is None and entry.default is not None:
             values = [entry.default] * len(entry.channels)
         for channel, value in zip(entry.channels, values or (), strict=False):
@@ -347,6 +348,17 @@ def parse_noise_tags(context: Context, plugin: Element, tags: Iterable[NoiseTag]
     for fields in channels.values():
         if fields.get("dynamic_bias_stddev") == 0.0:  # without a bias, its correlation time is no error
             fields.pop(CORRELATION_TIME, None)
+    for entry in tags:
+        child = plugin.find(entry.tag)
+        invalid = [
+            channels[channel] for channel in entry.channels if channels.get(channel, {}).get(CORRELATION_TIME) == 0.0
+        ]
+        if entry.field == CORRELATION_TIME and child is not None and invalid:
+            allowed = "must be > 0, or the random walk must be 0"
+            context.add_problem(invalid_value(child, child.text, allowed, parent=plugin.tag))
+            for fields in invalid:
+                fields.pop(CORRELATION_TIME)
+                fields.pop("dynamic_bias_stddev", None)
     return channels
 
 

@@ -319,14 +319,14 @@ def _warn_about_current(
     child = plugin.find("ocean_current_topic") or sensor.find("ocean_current_topic")
     name = plugin.get_text("ocean_current_topic") or sensor.get_text("ocean_current_topic", DEFAULT_CURRENT_TOPIC)
     what, where = f"<plugin><ocean_current_topic>: {name}", (child or plugin).where
+    default = "" if child is not None else "is the default, and "
     if not tracks_water:
         if child is not None:
             context.add_note("warning", what, "has no effect: <enableWaterTrack> is not set", where)
     elif not current_topic:
-        reason = "nothing in the world publishes it: the water is still"
-        context.add_note("warning", what, reason, where)
+        context.add_note("warning", what, f"{default}nothing in the world publishes it: the water is still", where)
     elif current_topic.strip("/") != name.strip("/"):
-        reason = f"nothing publishes it: the world's current, on {current_topic}, is used"
+        reason = f"{default}nothing publishes it: the world's current, on {current_topic}, is used"
         context.add_note("warning", what, reason, where)
 
 

@@ -23,7 +23,8 @@ An element has one number, or one for each axis. The error model of all plug-ins
 
     reading = scaleError truth + offset + drift_k + gaussianNoise w_k
 
-1/f is the correlation time of the drift, 1 h by default.
+1/f is the correlation time of the drift, 1 h by default. With f = 0 the drift is a constant of the run: `bias_stddev`
+is d.
 
 | of the plug-in | field of `Noise` |
 |---|---|
@@ -60,12 +61,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from navsense.core.geodesy import Origin
 from navsense.core.typing import Vector
 from navsense.environment.base import DEFAULT_MAGNETIC_FIELD
-from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_flag, parse_child_number
 from navsense.sdf.parse.sensor_context import SensorContext
@@ -118,6 +118,9 @@ WORLD_TAG = "useWorldSphericalCoordinates"
 DEFAULT_INCLINATION = 60.0
 """Degrees."""
 
+SCALED_FIELDS = ("mean", "stddev", "bias_stddev", "dynamic_bias_stddev")
+"""Fields of `Noise` in the unit of the magnetometer's `<magnitude>`."""
+
 _TAGS = PluginTags(
     "bodyName", "robotNamespace", "topicName", "updateRate", "frameId", default_rate=0.0, requires_link=False
 )
@@ -147,15 +150,18 @@ def parse_error_model(context: Context, plugin: Element, channels: Sequence[str]
             fields["mean"] = offset[i]
         if noise:
             fields["stddev"] = noise[i]
-        if drift and drift[i] > 0.0 and frequency[i] > 0.0:
+        if drift and drift[i] > 0.0 and frequency[i] == 0.0:
+            fields["bias_stddev"] = drift[i]
+        elif drift and drift[i] > 0.0:
             fields["dynamic_bias_stddev"] = drift[i] * math.sqrt(2.0 * frequency[i])
             fields["dynamic_bias_correlation_time"] = 1.0 / frequency[i]
         if scale and scale[i] != 1.0:
             fields["scale_factor"] = scale[i] - 1.0
         if fields:
             result[channel] = fields
-    if drift and max(drift) > 0.0:
-        _warn_about_drift(context, plugin, list_model_tags(prefix)[1], max(drift))
+    drifts = [value for value, rate in zip(drift or (), frequency, strict=False) if value > 0.0 and rate > 0.0]
+    if drifts:
+        _warn_about_drift(context, plugin, list_model_tags(prefix)[1], max(drifts))
     return result
 
 
@@ -218,18 +224,6 @@ def _parse_magnetic_field(context: Context, plugin: Element, origin: Origin | No
     return EarthReference(magnetic_field=field, is_default=plugin.find(*tags) is None)
 
 
-def _scale_noise(noise: Noise, factor: float) -> Noise:
-    """Return a noise whose errors in the unit of the channel are multiplied by a factor."""
-    if noise in (NO_NOISE, replace(NO_NOISE, classic=noise.classic)):
-        return noise
-    return replace(
-        noise,
-        mean=factor * noise.mean,
-        stddev=factor * noise.stddev,
-        dynamic_bias_stddev=factor * noise.dynamic_bias_stddev,
-    )
-
-
 def _scale_magnetometer(context: Context, plugin: Element, spec: Sensor, sensor_context: SensorContext) -> Sensor:
     """Return the magnetometer with errors in tesla."""
     magnitude = parse_child_number(context, plugin, "magnitude", 1.0, above=0.0)
@@ -239,7 +233,10 @@ def _scale_magnetometer(context: Context, plugin: Element, spec: Sensor, sensor_
     with map_spec_errors(child):
         strength = sensor_context.measure_field()
         factor = strength / magnitude
-        x, y, z = (_scale_noise(noise, factor) for noise in (spec.x, spec.y, spec.z))
+        x, y, z = (
+            replace(noise, **{name: factor * asdict(noise)[name] for name in SCALED_FIELDS})
+            for noise in (spec.x, spec.y, spec.z)
+        )
     reason = f"errors are relative to a field of {magnitude:g}: they are multiplied by {factor:.4g} T, for"
     reason += f" the world's {strength * 1e6:.4g} uT"
     context.add_note("warning", f"<plugin>: {sensor_context.name}", reason, child.where)

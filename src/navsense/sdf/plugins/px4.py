@@ -21,7 +21,8 @@ instead of dividing, and the bias decays per step. Its noise is millimetres; a w
 The magnetometer of the plug-in has axes forward, right, down. The reading of navsense is along the axes of the link.
 The field is that of the world; the plug-in has a table of the World Magnetic Model. A ramp of the barometer is not
 simulated.
-Source: PX4-SITL_gazebo-classic, `gazebo_imu_plugin`, `gazebo_magnetometer_plugin`, `gazebo_barometer_plugin`,
+Source: PX4/PX4-SITL_gazebo-classic, commit 03fa8f2970dd1e0573906a2aacec2c030cd56a4d:
+`gazebo_imu_plugin`, `gazebo_magnetometer_plugin`, `gazebo_barometer_plugin`,
 `gazebo_gps_plugin`, and the values of their headers.
 """
 

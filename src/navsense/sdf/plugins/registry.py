@@ -58,6 +58,11 @@ def find_sensor_plugin(element: Element, sensor_type: str) -> SensorPlugin | Non
     return entry if entry is not None and sensor_type in entry.sensor_types else None
 
 
+def list_sensor_files(sensor_type: str) -> frozenset[str]:
+    """Return the files of the plug-ins that are read in a sensor of a type."""
+    return frozenset(file for file, entry in SENSOR_PLUGINS.items() if sensor_type in entry.sensor_types)
+
+
 def find_origin_parser(element: Element) -> ReferenceParser | None:
     """Return the parser of the origin that a plug-in declares; None for a plug-in without one."""
     file = normalize_file(element.get_attribute("filename") or "")

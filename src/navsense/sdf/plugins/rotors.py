@@ -30,7 +30,8 @@ the direction of north.
 
 The GPS plug-in takes the position from its sensor, with the sensor's noise; its deviations of the position only fill
 the covariance. They apply here to a sensor without noise.
-Source: rotors_gazebo_plugins, `gazebo_imu_plugin`, `gazebo_magnetometer_plugin`, `gazebo_pressure_plugin`,
+Source: ethz-asl/rotors_simulator, commit 04f25c63401edf93524a15ace806a9ca676f52eb:
+`gazebo_imu_plugin`, `gazebo_magnetometer_plugin`, `gazebo_pressure_plugin`,
 `gazebo_gps_plugin`, and the values of their headers.
 """
 

@@ -195,6 +195,9 @@ def _find_sonar(
         remedy = suggest_name(topic, topics, separator="/")
         if get_short_name(topic, "/") in [get_short_name(name, "/") for name in topics]:
             remedy = "give the namespace of its range plug-in: <robotNamespace> or --namespace"
+            declared = find_declared_namespace(element)
+            if context.namespace and context.namespace != declared:
+                remedy = f"the DVL has the namespace {declared}: give --namespace {declared}, or omit --namespace"
         raise invalid_value(topic_child, topic, allowed, parent="plugin", remedy=remedy)
     return None
 
