@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -457,6 +457,66 @@ def test_one_of_several_topics_of_joint_states_must_be_named(write_joint_states:
         assert load_joint_log(name)["elbow"].end > 3.9
     with pytest.raises(MotionError, match=r"query of .*: frame=elbow; must be topic=TOPIC for joints"):
         load_joint_log(f"{path}?frame=elbow")
+
+
+UNIX_TIME = 1_700_000_000
+"""s, of a day in 2023."""
+
+
+def write_states(folder: Path, messages: Sequence[tuple[float, Sequence[str], Sequence[float]]]) -> Path:
+    """Write an MCAP file of joint states, each with its stamp (s), names and positions; log times follow each other."""
+    store = get_typestore(Stores.ROS2_JAZZY)
+    state, header = store.types["sensor_msgs/msg/JointState"], store.types["std_msgs/msg/Header"]
+    stamp = store.types["builtin_interfaces/msg/Time"]
+    with Writer(folder / "states", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        channel = writer.add_connection("/joint_states", state.__msgtype__, typestore=store)
+        for row, (time, names, positions) in enumerate(messages):
+            seconds, nanoseconds = divmod(round(time * 1e9), 10**9)
+            message = state(
+                header=header(stamp=stamp(sec=seconds, nanosec=nanoseconds), frame_id=""), name=list(names),
+                position=np.array(positions, dtype=np.float64), velocity=np.zeros(0), effort=np.zeros(0),
+            )  # fmt: skip
+            writer.write(channel, UNIX_TIME * 10**9 + row, store.serialize_cdr(message, state.__msgtype__))
+    return next((folder / "states").glob("*.mcap"))
+
+
+def test_stamps_of_zero_before_unix_time_are_not_read(tmp_path: Path) -> None:
+    """A driver that starts before its clock writes them."""
+    times = [0.0, *(UNIX_TIME + 0.5 * k for k in range(4))]
+    track = load_joint_log(write_states(tmp_path, [(time, ["elbow"], [0.1]) for time in times]))["elbow"]
+    np.testing.assert_allclose(track.time, [0.0, 0.5, 1.0, 1.5], rtol=0.0, atol=1e-9)
+
+
+def test_stamps_of_two_clocks_are_an_error(tmp_path: Path) -> None:
+    times = [1.0, 2.0, UNIX_TIME + 3.0, UNIX_TIME + 4.0]
+    path = write_states(tmp_path, [(time, ["elbow"], [0.1]) for time in times])
+    message = (
+        r"states.*: stamps of joint elbow in /joint_states \(s\): 2 and 1700000003; "
+        "must all be times of a simulation, or all Unix time; "
+    )
+    with pytest.raises(MotionError, match=message):
+        load_joint_log(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(b"uint32 nanosec", b"uint32 nanosex"), (b"int32 sec", b"bool  sec"), (b"[] position", b"[] positiox")],
+)
+def test_joint_states_of_another_definition_are_an_error(tmp_path: Path, old: bytes, new: bytes) -> None:
+    path = write_states(tmp_path, [(float(k), ["elbow"], [0.1]) for k in range(3)])
+    data = path.read_bytes()
+    assert old in data
+    path.write_bytes(data.replace(old, new))
+    with pytest.raises(MotionError, match=r"topic /joint_states: .* is defined otherwise than by ROS; record"):
+        load_joint_log(path)
+
+
+def test_joints_that_are_recorded_one_after_the_other_are_an_error(tmp_path: Path) -> None:
+    names = ["elbow", "elbow", "wrist", "wrist"]
+    path = write_states(tmp_path, [(k + 1.0, [name], [0.1]) for k, name in enumerate(names)])
+    message = "states.*: positions of joint elbow in /joint_states; end 1 s before those of joint wrist begin; "
+    with pytest.raises(MotionError, match=message):
+        load_joint_log(path)
 
 
 SDF_LIMITS = "<xyz>0 0 1</xyz><limit><lower>-1</lower><upper>{upper}</upper><effort>5</effort></limit>"

@@ -10,23 +10,31 @@ are the stamps; the log times if no message has one. The last of several message
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from navsense.core.errors import MotionError, RecordingError, Where
 from navsense.core.names import resolve_name
-from navsense.core.typing import AnyArray, FloatArray
+from navsense.core.typing import FloatArray, IntArray
 from navsense.messages.base import NANOSECONDS_PER_SECOND
+from navsense.messages.schemas import DEFINITIONS
 from navsense.motion.joints import JointTrack, read_joint_csv
 from navsense.recordings import message_recordings
 from navsense.recordings.channels import MessageReader
-from navsense.recordings.columns import read_stamp_field
+from navsense.recordings.columns import format_definitions, read_stamp_field
 from navsense.recordings.format import find_format_of_recording
 from navsense.recordings.quantities import decode_topic
-from navsense.recordings.recorded_motion import MotionQuery, sort_stamps, split_path
+from navsense.recordings.recorded_motion import MotionQuery, make_definition_error, order_messages, split_path
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
+
+JOINT_STATE_DEFINITIONS: Mapping[str, str] = {
+    JOINT_STATE: "std_msgs/Header header\nstring[] name\nfloat64[] position\nfloat64[] velocity\nfloat64[] effort",
+    **{name: DEFINITIONS[name] for name in ("std_msgs/msg/Header", "builtin_interfaces/msg/Time")},
+}
+"""Message type -> its definition in all distributions of ROS, and those of its members."""
 
 
 def load_joint_log(path: str | os.PathLike[str]) -> dict[str, JointTrack]:
@@ -74,28 +82,39 @@ def _read_messages(reader: MessageReader, topic: str, file: Path) -> dict[str, J
         )
     else:
         topic = next(iter(channels))
-    times: dict[str, list[AnyArray]] = {}
-    log_times: dict[str, list[AnyArray]] = {}
+    if format_definitions(JOINT_STATE, channels[topic].parse_type().definitions) != JOINT_STATE_DEFINITIONS:
+        raise make_definition_error(channels[topic], file)
+    stamps: dict[str, list[IntArray]] = {}
+    log_times: dict[str, list[IntArray]] = {}
     values: dict[str, list[FloatArray]] = {}
+    repeated: dict[str, int] = {}
     for part in decode_topic(reader, topic, JOINT_STATE):
-        stamp = read_stamp_field(part.rows)
-        for index in range(min(part.shape.lengths.get("name", 0), part.shape.lengths.get("position", 0))):
-            joint = part.shape.strings[f"name.{index}"]
-            times.setdefault(joint, []).append(np.broadcast_to(stamp, part.log_time.shape))
-            log_times.setdefault(joint, []).append(part.log_time)
+        count = min(part.shape.lengths.get("name", 0), part.shape.lengths.get("position", 0))
+        columns = {part.shape.strings[f"name.{index}"]: index for index in range(count)}
+        names = [part.shape.strings[f"name.{index}"] for index in range(count)]
+        for joint, index in columns.items():
+            repeated[joint] = repeated.get(joint, 0) + (names.count(joint) - 1) * part.log_time.size
+            stamps.setdefault(joint, []).append(np.broadcast_to(read_stamp_field(part.rows), part.log_time.shape))
+            log_times.setdefault(joint, []).append(part.log_time.astype(np.int64))
             values.setdefault(joint, []).append(np.asarray(part.rows["position"][:, index], dtype=np.float64))
-    if not times:
+    if not stamps:
         raise MotionError(f"topic {topic} without positions of joints", where=where)
-    has_stamps = any(part.any() for parts in times.values() for part in parts)
-    sources = times if has_stamps else log_times
-    joined = {joint: np.concatenate(parts).astype(np.int64) for joint, parts in sources.items()}
-    start = max(int(stamps.min()) for stamps in joined.values())
+    has_stamps = any(part.any() for parts in stamps.values() for part in parts)
+    orders = {}
+    for joint, parts in (stamps if has_stamps else log_times).items():
+        time = np.concatenate(parts)
+        orders[joint] = order_messages(time, time, f"joint {joint} in {topic}")
+    last_joint = max(orders, key=lambda joint: int(orders[joint].stamps[0]))
+    start = orders[last_joint].stamps[0]
     tracks = {}
-    for joint, stamps in joined.items():
-        order, is_last = sort_stamps(stamps)
-        time = (stamps[order][is_last] - start) / NANOSECONDS_PER_SECOND
+    for joint, messages in orders.items():
+        time = (messages.stamps - start) / NANOSECONDS_PER_SECOND
+        if time[-1] < 0.0:
+            what = f"positions of joint {joint} in {topic}"
+            allowed = f"end {-time[-1]:g} s before those of joint {last_joint} begin; must overlap"
+            raise MotionError(what, allowed=allowed, where=where, remedy="record both joints at the same time")
         try:
-            tracks[joint] = JointTrack(time, np.concatenate(values[joint])[order][is_last], where=where)
+            tracks[joint] = JointTrack(time, np.concatenate(values[joint])[messages.indices], where=where)
         except MotionError as error:
             what = error.what.replace("a joint", f"joint {joint} in {topic}")
             raise MotionError(what, error.value, allowed=error.allowed, where=where, remedy=error.remedy) from error
