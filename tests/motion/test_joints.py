@@ -519,6 +519,20 @@ def test_joints_that_are_recorded_one_after_the_other_are_an_error(tmp_path: Pat
         load_joint_log(path)
 
 
+@pytest.mark.parametrize("suffix", [".mcap", ".db3", ".bag", ".npz", ".csv"])
+def test_a_joint_that_moves_is_not_the_motion_of_its_model(tmp_path: Path, suffix: str) -> None:
+    """The model of the recording stands still, so that the base must not follow the tool."""
+    world = load_world(tmp_path, LINKS + make_joint("elbow", "base", "tool", "0 0 1"), rate=10.0)
+    joints = joint_positions(np.array([0.0, 1.0]), {"elbow": np.array([0.0, 1.0])})
+    (path,) = ns.record(world, tmp_path / f"arm{suffix}", joints=joints).paths
+    with pytest.raises(MotionError) as error:
+        ns.simulate(world, motion=path)
+    remedy = f"for the motion of a link, write {path}?link=arm::tool"
+    assert str(error.value) == f"{path}: no model that moves; needs the true poses of a link that moves; {remedy}"
+    truth = ns.simulate(world, motion=f"{path}?link=arm::tool").truth["arm::base"]
+    np.testing.assert_allclose(truth.position[0], (0.9, 0.0, 0.5), rtol=0.0, atol=1e-12)
+
+
 SDF_LIMITS = "<xyz>0 0 1</xyz><limit><lower>-1</lower><upper>{upper}</upper><effort>5</effort></limit>"
 
 DEGREES = "; if the log has degrees, name the column elbow_deg, or convert them to radians"

@@ -168,6 +168,14 @@ def _select_name(names: Sequence[str], name: str, file: Path) -> str:
     raise MotionError(what, allowed=allowed, where=Where(str(file)), remedy=remedy)
 
 
+def _make_still_error(file: Path, links: Sequence[str]) -> MotionError:
+    """Return the error for a recording in which no model moves. `links` are those that move by themselves."""
+    what = "no model that moves"
+    allowed = "needs the true poses of a link that moves"
+    remedy = f"for the motion of a link, write {file}?link={links[0]}" if links else "omit the motion"
+    return MotionError(what, allowed=allowed, where=Where(str(file)), remedy=remedy)
+
+
 LISTED_TOPICS = 8
 """Largest number of topics in an error."""
 
@@ -209,6 +217,9 @@ def _read_truth(recording: Dataset, file: Path, query: MotionQuery, bandwidth: f
         if static_transforms.has_motion(model) and model.canonical_link in recording.truth
     }
     names = list(recording.truth) if name else list(moving)
+    if not names and recording.truth:
+        links = [link for model in recording.world.models for link in model.joint_paths if link in recording.truth]
+        raise _make_still_error(file, links)
     link = next((link for link, model in moving.items() if model == name), name)
     selected = _select_name(names, link, file)
     truth = recording.truth[selected]
@@ -484,6 +495,8 @@ def _select_channel(reader: MessageReader, file: Path, query: MotionQuery, comma
         world = message_recordings.parse_stored_world(reader) if truth else None
         roots = {model["canonical_link"] for model in world["models"]} if world else set()
         models = [topic for link, topic in truth.items() if link in roots and topic in moving]
+        if roots and not models and moving:
+            raise _make_still_error(file, [link for link, topic in truth.items() if topic in moving])
         pose_topics = [topic for topic in names if channels[topic].type not in COMMAND_TYPES]
         return channels[_select_name(models or moving or poses or pose_topics, "", file)]
     commands = [topic for topic in names if channels[topic].type in COMMAND_TYPES]
