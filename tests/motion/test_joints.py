@@ -533,6 +533,56 @@ def test_a_joint_that_moves_is_not_the_motion_of_its_model(tmp_path: Path, suffi
     np.testing.assert_allclose(truth.position[0], (0.9, 0.0, 0.5), rtol=0.0, atol=1e-12)
 
 
+@pytest.mark.parametrize(("kind", "limit"), [("continuous", "1"), ("revolute", "inf"), ("revolute", "6")])
+def test_positions_that_are_wrapped_to_one_turn_are_unwrapped(tmp_path: Path, kind: str, limit: str) -> None:
+    """A wheel at 3 rad/s, as drivers publish it, from -pi to pi. A joint with limits cannot turn on."""
+    axis = f"<xyz>0 0 1</xyz><limit><lower>-{limit}</lower><upper>{limit}</upper></limit>"
+    world = load_world(tmp_path, LINKS + make_joint("wheel", "base", "tool", axis, kind), rate=10.0)
+    time = np.arange(0.0, 4.0, 0.01)
+    tracks = joint_positions(time, {"wheel": (3.0 * time + np.pi) % (2.0 * np.pi) - np.pi})
+    robot = replace_joint_tracks(world, tracks)
+    track = robot.models[0].joints[0].track
+    assert track is not None
+    rates = track.at(time)[:, 1]
+    if limit == "6":
+        assert np.abs(rates).max() > 100.0
+        return
+    np.testing.assert_allclose(rates, 3.0, rtol=0.0, atol=1e-9)
+    assert track.notes == ("positions are wrapped to one turn: 2 steps above half a turn unwrapped",)
+    fast = joint_positions(time[:5], {"wheel": 4.0 * np.arange(5.0)})
+    unchanged = replace_joint_tracks(world, fast).models[0].joints[0].track
+    assert unchanged is not None
+    np.testing.assert_array_equal(unchanged.position, fast["wheel"].position)
+
+
+def test_joints_of_a_topic_that_the_world_lacks_are_a_note(tmp_path: Path) -> None:
+    """A recorded robot has more joints than the world, and a recording cannot be edited."""
+    names = ["elbow", "mount", "wrist_3_joint", "elbow"]
+    rows = [(float(k), names, [0.5, 0.0, 0.0, 0.1 * k]) for k in (1, 3, 2, 2, 4)]
+    path = write_states(tmp_path, rows)
+    joints = make_joint("mount", "base", "upper", "0 0 1", "fixed") + make_joint("elbow", "upper", "tool", "0 0 1")
+    world = load_world(tmp_path, LINKS + joints)
+    arguments = ["run", str(tmp_path / "arm.sdf"), "--joints", str(path), "-o", str(tmp_path / "a.npz")]
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 0, result.output
+    lines = result.stderr.splitlines()
+    series = "note: joint elbow in /joint_states"
+    index = lines.index("arm::elbow: follows --joints")
+    assert lines[index + 1 : index + 5] == [
+        f"{series}: 1 message sorted by time: earlier than the one before",
+        f"{series}: of messages of one time, the last one counts: 1 not read",
+        f"{series}: of positions of one joint in a message, the last one counts: 5 not read",
+        "note: joints of the log that the world lacks or cannot move: mount, wrist_3_joint",
+    ]
+    tracks = {name: track for name, track in load_joint_log(path).items() if name != "elbow"}
+    message = r"states.*: type of joint arm::mount: fixed; must be of type .* to be moved; remove it from the log"
+    with pytest.raises(SimulationError, match=message):
+        replace_joint_tracks(world, tracks)
+    del tracks["mount"]
+    with pytest.raises(SimulationError, match=r"states.*: joint: wrist_3_joint; must be one of arm::elbow; write"):
+        replace_joint_tracks(world, tracks)
+
+
 SDF_LIMITS = "<xyz>0 0 1</xyz><limit><lower>-1</lower><upper>{upper}</upper><effort>5</effort></limit>"
 
 DEGREES = "; if the log has degrees, name the column elbow_deg, or convert them to radians"

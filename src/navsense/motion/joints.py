@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -26,9 +26,18 @@ from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
 from navsense.core.rotation import cross, multiply, rotate
 from navsense.core.summaries import format_spec
+from navsense.core.text import format_count
 from navsense.core.typing import FloatArray, Quaternions, Times, Vector, Vectors
 from navsense.motion._spline import interpolate, split_rows
-from navsense.motion.base import LogContext, Motion, MotionBlock, check_instants, copy_read_only, empty_arrays
+from navsense.motion.base import (
+    LogContext,
+    LogSource,
+    Motion,
+    MotionBlock,
+    check_instants,
+    copy_read_only,
+    empty_arrays,
+)
 from navsense.motion.log_table import (
     QUANTITIES,
     UNITS,
@@ -79,6 +88,8 @@ class JointTrack:
     where: the header of its log, if it was read from one.
     is_recorded: the joint moved in a recording, which has the truth of its links, but not its positions. The rows are
         placeholders, and a run with them is an error.
+    source: the log that it was read from; None for arrays.
+    notes: for the user, for example messages that were not read.
 
     Raises `MotionError` for wrong shapes, numbers that are not finite, times that do not increase, and a first time
     after 0. Positions, velocities and accelerations of 1e100 and more are errors too.
@@ -93,6 +104,8 @@ class JointTrack:
     unit: JointUnit = ""
     where: Where | None = field(default=None, repr=False)
     is_recorded: bool = False
+    source: LogSource | None = None
+    notes: tuple[str, ...] = ()
     _rows: FloatArray = field(init=False, repr=False)
 
     __repr__ = format_spec
@@ -152,6 +165,28 @@ class JointTrack:
         _evaluate_positions(self.time, self._rows, time, out)
         out.setflags(write=False)
         return out
+
+
+WRAP_TOLERANCE = 1e-3
+"""rad: positions in a range of one turn and this much are wrapped, if they jump. Logs have few digits."""
+
+
+def unwrap(track: JointTrack) -> JointTrack:
+    """Return the track of a joint without limits that turns on where its positions (rad) jump from pi to -pi.
+
+    Positions in one turn whose steps exceed half a turn are wrapped. Each such step is replaced by its remainder in
+    (-pi, pi]. Other tracks are returned unchanged.
+
+    >>> from navsense.motion.joints import unwrap
+    >>> unwrap(ns.motion.JointTrack(np.array([0.0, 1.0, 2.0]), np.array([2.0, 3.0, -2.28]))).position.round(2)
+    array([2., 3., 4.])
+    """
+    position = track.position
+    count = int(np.count_nonzero(np.abs(np.diff(position)) > math.pi))
+    if not count or float(np.ptp(position)) > 2.0 * math.pi + WRAP_TOLERANCE:
+        return track
+    note = f"positions are wrapped to one turn: {format_count(count, 'step')} above half a turn unwrapped"
+    return replace(track, position=np.unwrap(position), notes=(*track.notes, note))
 
 
 def _make_order_error(time: Times, row: int, name: str, where: Where | None) -> MotionError:

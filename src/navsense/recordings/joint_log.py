@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from navsense.core.names import resolve_name
 from navsense.core.typing import FloatArray, IntArray
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.messages.schemas import DEFINITIONS
+from navsense.motion.base import LogSource
 from navsense.motion.joints import JointTrack, read_joint_csv
 from navsense.recordings import message_recordings
 from navsense.recordings.channels import MessageReader
@@ -59,7 +61,8 @@ def load_joint_log(path: str | os.PathLike[str]) -> dict[str, JointTrack]:
         if find_format_of_recording(file) is not None and message_recordings.is_message_recording(file):
             with message_recordings.open_messages(file) as reader:
                 return _read_messages(reader, topic, file)
-        return read_joint_csv(str(file) if not topic else text)
+        tracks = read_joint_csv(str(file) if not topic else text)
+        return {joint: replace(track, source=LogSource(file.name)) for joint, track in tracks.items()}
     except RecordingError as error:
         place = error.where or Where(str(file))
         raise MotionError(error.what, error.value, allowed=error.allowed, where=place, remedy=error.remedy) from error
@@ -106,16 +109,23 @@ def _read_messages(reader: MessageReader, topic: str, file: Path) -> dict[str, J
         orders[joint] = order_messages(time, time, f"joint {joint} in {topic}")
     last_joint = max(orders, key=lambda joint: int(orders[joint].stamps[0]))
     start = orders[last_joint].stamps[0]
+    source = LogSource(file.name, topic)
     tracks = {}
     for joint, messages in orders.items():
+        series = f"joint {joint} in {topic}"
         time = (messages.stamps - start) / NANOSECONDS_PER_SECOND
         if time[-1] < 0.0:
-            what = f"positions of joint {joint} in {topic}"
+            what = f"positions of {series}"
             allowed = f"end {-time[-1]:g} s before those of joint {last_joint} begin; must overlap"
             raise MotionError(what, allowed=allowed, where=where, remedy="record both joints at the same time")
+        notes = messages.notes
+        if repeated[joint]:
+            count = repeated[joint]
+            notes = (*notes, f"{series}: of positions of one joint in a message, the last one counts: {count} not read")
         try:
-            tracks[joint] = JointTrack(time, np.concatenate(values[joint])[messages.indices], where=where)
+            position = np.concatenate(values[joint])[messages.indices]
+            tracks[joint] = JointTrack(time, position, where=where, source=source, notes=notes)
         except MotionError as error:
-            what = error.what.replace("a joint", f"joint {joint} in {topic}")
+            what = error.what.replace("a joint", series)
             raise MotionError(what, error.value, allowed=error.allowed, where=where, remedy=error.remedy) from error
     return tracks
