@@ -82,6 +82,32 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Mimic:
+    """The constraint of a joint that follows another one, `<mimic>` of SDF 1.11 and URDF.
+
+        position = multiplier (position of the leader - reference) + offset
+
+    leader: full name of the joint that it follows.
+    multiplier: rad or m for each rad or m of the leader.
+    offset, reference: positions (rad or m) of the follower and of the leader.
+
+    >>> ns.world.Mimic("gripper::left", -1.0).multiplier
+    -1.0
+    """
+
+    leader: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+    reference: float = 0.0
+
+    __repr__ = format_spec
+
+    def __post_init__(self) -> None:
+        """Reject fields of a wrong type."""
+        validate_types(self, f"of the mimic of {self.leader}")
+
+
+@dataclass(frozen=True)
 class Joint:
     """A joint between two links of a model.
 
@@ -92,6 +118,7 @@ class Joint:
     track: position over time; None for a joint that keeps its position 0. A joint of type "revolute", "continuous" or
         "prismatic" can have one.
     lower, upper: limits of its position (rad or m). A track beyond them gives a warning.
+    mimic: how it follows another joint, while that one has a track and it has none; None for a joint that does not.
 
     >>> ns.world.Joint("robot::elbow", "robot::base", "robot::arm", "revolute").axis
     (0.0, 0.0, 1.0)
@@ -106,6 +133,7 @@ class Joint:
     track: JointTrack | None = field(default=None, compare=False)
     lower: float = -math.inf
     upper: float = math.inf
+    mimic: Mimic | None = None
 
     __repr__ = format_spec
 

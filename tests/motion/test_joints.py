@@ -583,6 +583,102 @@ def test_joints_of_a_topic_that_the_world_lacks_are_a_note(tmp_path: Path) -> No
         replace_joint_tracks(world, tracks)
 
 
+MIMIC = (
+    '<xyz>0 0 1</xyz><mimic joint="{leader}"><multiplier>2</multiplier><offset>0.3</offset>'
+    "<reference>0.1</reference></mimic>"
+)
+
+
+def test_a_joint_that_mimics_another_one_follows_its_log(tmp_path: Path) -> None:
+    """SDF 1.11: position = 2 (position of the leader - 0.1) + 0.3; a follower of the follower too."""
+    joints = make_joint("finger", "base", "upper", MIMIC.format(leader="elbow"))
+    joints += make_joint("elbow", "base", "tool", "0 0 1") + make_joint(
+        "tip", "upper", "end", MIMIC.format(leader="finger")
+    )
+    world = load_world(tmp_path, LINKS + '<link name="end"/>' + joints)
+    run = ns.simulate(world, 1.0, joints=joint_positions(TIME, {"elbow": swing(TIME)[0]}))
+    leader, omega, _ = swing(run.truth["upper"].time)
+    finger = 2.0 * (leader - 0.1) + 0.3
+    angles = Rotation.from_quat(run.truth["upper"].orientation, scalar_first=True).as_rotvec()[:, 2]
+    np.testing.assert_allclose(angles, finger, rtol=0.0, atol=1e-8)
+    np.testing.assert_allclose(run.truth["upper"].angular_velocity[:, 2], 2.0 * omega, rtol=0.0, atol=1e-6)
+    both = finger + 2.0 * (finger - 0.1) + 0.3
+    turns = Rotation.from_quat(run.truth["end"].orientation, scalar_first=True)
+    assert (turns * Rotation.from_rotvec(np.outer(both, (0.0, 0.0, 1.0))).inv()).magnitude().max() < 1e-8
+    own = joint_positions(TIME, {"elbow": swing(TIME)[0], "finger": 0.0 * TIME})
+    still = ns.simulate(world, 1.0, joints=own).truth["upper"]
+    np.testing.assert_array_equal(still.angular_velocity, 0.0)
+    run.save(tmp_path / "arm.npz")
+    recorded = ns.open(tmp_path / "arm.npz").world
+    assert recorded.models[0].joints == world.models[0].joints
+    again = ns.simulate(recorded, 1.0, joints=joint_positions(TIME, {"elbow": swing(TIME)[0]}))
+    np.testing.assert_array_equal(again.truth["end"].orientation, run.truth["end"].orientation)
+
+
+@pytest.mark.parametrize("factor", ['multiplier="-1.5" offset="0.2"', ""])
+def test_a_mimic_of_urdf_follows_the_log_of_its_leader(tmp_path: Path, factor: str) -> None:
+    """value = multiplier * other + offset."""
+    path = tmp_path / "gripper.urdf"
+    joint = (
+        '<joint name="{}" type="revolute"><parent link="base"/><child link="{}"/><axis xyz="0 0 1"/>'
+        '<limit lower="-2" upper="2" effort="1" velocity="1"/>{}</joint>'
+    )
+    path.write_text(
+        '<robot name="gripper"><link name="base"/><link name="left"/><link name="right"/>'
+        + joint.format("left_joint", "left", "")
+        + joint.format("right_joint", "right", f'<mimic joint="left_joint" {factor}/>')
+        + '<gazebo reference="right"><sensor name="imu" type="imu"/></gazebo></robot>'
+    )
+    np.savetxt(
+        tmp_path / "log.csv", np.column_stack((TIME, swing(TIME)[0])), delimiter=",", header="t,left_joint", comments=""
+    )
+    arguments = [
+        "run",
+        str(path),
+        "--joints",
+        str(tmp_path / "log.csv"),
+        "-o",
+        str(tmp_path / "g.npz"),
+        "--duration",
+        "1",
+    ]
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 0, result.output
+    assert "note: gripper::right_joint mimics gripper::left_joint" in result.stderr
+    truth = ns.open(tmp_path / "g.npz").truth["gripper::right"]
+    slope, offset = (-1.5, 0.2) if factor else (1.0, 0.0)
+    angles = Rotation.from_quat(truth.orientation, scalar_first=True).as_rotvec()[:, 2]
+    np.testing.assert_allclose(angles, slope * swing(truth.time)[0] + offset, rtol=0.0, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("leader", "message"),
+    [
+        ("elbo", "must name a joint of the model; did you mean elbow?: the joint does not follow"),
+        ("finger", "is the joint itself; name the joint that it follows: the joint does not follow"),
+        ('elbow" axis="axis2', "follows a second axis, which does not move: the joint does not follow"),
+    ],
+)
+def test_a_mimic_without_a_leader_is_a_warning(tmp_path: Path, leader: str, message: str) -> None:
+    joints = make_joint("finger", "base", "upper", MIMIC.format(leader=leader))
+    world = load_world(tmp_path, LINKS + joints + make_joint("elbow", "base", "tool", "0 0 1"))
+    assert [note.reason for note in world.notes if note.kind == "warning" and "mimic" in note.what] == [message]
+    truth = ns.simulate(world, 1.0, joints=joint_positions(TIME, {"elbow": TIME})).truth["upper"]
+    np.testing.assert_array_equal(truth.angular_velocity, 0.0)
+
+
+def test_a_follower_in_a_loop_of_links_stands_still(tmp_path: Path) -> None:
+    joints = make_joint("finger", "base", "upper", MIMIC.format(leader="elbow"))
+    joints += make_joint("rod", "base", "upper", "0 1 0") + make_joint("elbow", "base", "tool", "0 0 1")
+    world = load_world(tmp_path, LINKS + joints)
+    moved = replace_joint_tracks(world, joint_positions(TIME, {"elbow": TIME}))
+    tracks = {joint.name: joint.track for joint in moved.models[0].joints}
+    assert tracks["arm::finger"] is None
+    track = tracks["arm::elbow"]
+    assert track is not None
+    assert track.notes == ("arm::finger, which mimics arm::elbow, stands still: it is in a loop of links",)
+
+
 SDF_LIMITS = "<xyz>0 0 1</xyz><limit><lower>-1</lower><upper>{upper}</upper><effort>5</effort></limit>"
 
 DEGREES = "; if the log has degrees, name the column elbow_deg, or convert them to radians"

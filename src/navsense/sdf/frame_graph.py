@@ -305,6 +305,9 @@ def _check_axis(context: Context, scope: Scope, axis: Element) -> None:
     limit = axis.find("limit")
     if limit is not None:
         context.check(limit, schema.JOINT_LIMIT)
+    mimic = axis.find("mimic")
+    if mimic is not None:
+        context.check(mimic, schema.JOINT_MIMIC)
     xyz = context.find_child(axis, "xyz", schema.XYZ)
     if xyz is None:
         return

@@ -48,8 +48,8 @@ UNITS_OF_KINDS: Mapping[str, JointUnit] = {"revolute": "rad", "prismatic": "m"}
 def replace_joint_tracks(world: World, tracks: JointTracks) -> World:
     """Return the world with joints that follow these tracks; a key is any unambiguous ending of a joint's name.
 
-    A topic of joints has those of the whole robot: the ones that the world lacks, or that cannot move, are left out if
-    another one moves. A note lists them.
+    Joints without a track that mimic one with a track follow it. A topic of joints has those of the whole robot: the
+    ones that the world lacks, or that cannot move, are left out if another one moves. A note lists them.
 
     Raises `SimulationError` for an unknown joint, a joint that has no position, and a joint in a loop of links.
     """
@@ -82,6 +82,7 @@ def replace_joint_tracks(world: World, tracks: JointTracks) -> World:
             first = _resolve_joint(left_out[0], tracks[left_out[0]], kinds)
         note = f"joints of the log that the world lacks or cannot move: {', '.join(left_out)}"
         moved[first] = replace(moved[first], notes=(*moved[first].notes, note))
+    _move_followers(world, moved)
     changed = []
     for model in world.models:
         model_joints = tuple(replace(joint, track=moved.get(joint.name, joint.track)) for joint in model.joints)
@@ -110,8 +111,42 @@ def _resolve_joint(key: str, track: JointTrack, kinds: Mapping[str, str]) -> str
     return name
 
 
+def _move_followers(world: World, moved: dict[str, JointTrack]) -> None:
+    """Add the tracks of joints that mimic a joint that moves, also of those that mimic a follower.
+
+    A follower that a loop of links holds stands still, and its leader has a note.
+    """
+    queue = list(moved)
+    for leader in queue:
+        for model in world.models:
+            for joint in model.joints:
+                mimic = joint.mimic
+                if mimic is None or mimic.leader != leader or joint.name in moved or joint.type not in JOINT_KINDS:
+                    continue
+                track = moved[leader]
+                if _is_in_loop(joint, model.joints):
+                    note = f"{joint.name}, which mimics {leader}, stands still: it is in a loop of links"
+                    moved[leader] = replace(track, notes=(*track.notes, note))
+                    continue
+                position = mimic.multiplier * (track.position - mimic.reference) + mimic.offset
+                notes = (f"{joint.name} mimics {leader}",)
+                try:
+                    moved[joint.name] = replace(track, position=position, unit="", notes=notes)
+                except MotionError as error:
+                    error.what, error.where = error.what.replace("a joint", f"joint {joint.name}"), track.where
+                    raise
+                queue.append(joint.name)
+
+
 def _check_tree(moved: Joint, joints: Sequence[Joint]) -> None:
     """Raise `SimulationError` if other joints connect the two links of a joint that moves."""
+    if _is_in_loop(moved, joints):
+        allowed = "must not be in a loop of links: other joints hold its links together"
+        raise SimulationError("joint", moved.name, allowed=allowed, remedy="remove it from the log of joints")
+
+
+def _is_in_loop(moved: Joint, joints: Sequence[Joint]) -> bool:
+    """Return True if other joints connect the two links of a joint."""
     connected, queue = {moved.parent}, [moved.parent]
     for name in queue:
         for joint in joints:
@@ -120,9 +155,7 @@ def _check_tree(moved: Joint, joints: Sequence[Joint]) -> None:
                 if other not in connected:
                     connected.add(other)
                     queue.append(other)
-    if moved.child in connected:
-        allowed = "must not be in a loop of links: other joints hold its links together"
-        raise SimulationError("joint", moved.name, allowed=allowed, remedy="remove it from the log of joints")
+    return moved.child in connected
 
 
 def list_joint_ends(world: World) -> dict[str, float]:
