@@ -679,6 +679,65 @@ def test_a_follower_in_a_loop_of_links_stands_still(tmp_path: Path) -> None:
     assert track.notes == ("arm::finger, which mimics arm::elbow, stands still: it is in a loop of links",)
 
 
+def turn(time: Array, *, has_odom: bool) -> tuple[Array, Array]:
+    """Return the x of the base (m) and the angle of the joint (rad) at times (s) in the recording of a test."""
+    return (0.2 * (time - 100.0) ** 2 if has_odom else 0.5 * (time - 100.0)), 0.1 * (time - 100.0)
+
+
+@pytest.mark.parametrize("has_odom", [True, False])
+@pytest.mark.parametrize("first", ["motion", "joints"])
+def test_logs_of_one_recording_have_one_time(tmp_path: Path, first: str, *, has_odom: bool) -> None:
+    """t = 0 is the start of the log that starts last, of poses or of velocity commands and of joints."""
+    store = get_typestore(Stores.ROS2_JAZZY)
+    types = store.types
+    vector, point = types["geometry_msgs/msg/Vector3"], types["geometry_msgs/msg/Point"]
+
+    def make_header(time: float) -> object:
+        seconds, nanoseconds = divmod(round(time * 1e9), 10**9)
+        return types["std_msgs/msg/Header"](types["builtin_interfaces/msg/Time"](seconds, nanoseconds), "odom")
+
+    with Writer(tmp_path / "drive", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        kind = "geometry_msgs/msg/PoseStamped" if has_odom else "geometry_msgs/msg/Twist"
+        channels = {
+            name: writer.add_connection(name, message_type, typestore=store)
+            for name, message_type in (("/base", kind), ("/joint_states", "sensor_msgs/msg/JointState"))
+        }
+        for time in np.arange(100.0, 120.05, 0.1).tolist():
+            x, angle = (float(value) for value in turn(np.array(time), has_odom=has_odom))
+            late = {"motion": "/joint_states", "joints": "/base"}[first]
+            no_turn = types["geometry_msgs/msg/Quaternion"](0.0, 0.0, 0.0, 1.0)
+            pose = types["geometry_msgs/msg/Pose"](point(x, 0.0, 0.0), no_turn)
+            empty = np.zeros(0)
+            messages = {
+                "/base": types[kind](make_header(time), pose)
+                if has_odom
+                else types[kind](vector(0.5, 0.0, 0.0), vector(0.0, 0.0, 0.0)),
+                "/joint_states": types["sensor_msgs/msg/JointState"](
+                    make_header(time), ["elbow"], np.array([angle]), empty, empty
+                ),
+            }
+            for name, message in messages.items():
+                if time > 104.96 or name != late:
+                    data = store.serialize_cdr(message, channels[name].msgtype)
+                    writer.write(channels[name], round(time * 1e9), data)
+    path = next((tmp_path / "drive").glob("*.mcap"))
+    world = load_world(tmp_path, LINKS + make_joint("elbow", "base", "tool", "0 0 1"))
+    run = ns.simulate(world, 2.0, motion=f"{path}:/base", joints=f"{path}:/joint_states", truth_rate=33.0)
+    truth = run.truth["arm::tool"]
+    x, angle = turn(truth.time + 105.0, has_odom=has_odom)
+    x -= 0.0 if has_odom else turn(np.array([105.0]), has_odom=False)[0]  # commands start at the pose of the model
+    angles = Rotation.from_quat(truth.orientation, scalar_first=True).as_rotvec()[:, 2]
+    np.testing.assert_allclose(angles, angle, rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(run.truth["arm::base"].position[:, 0], x, rtol=0.0, atol=1e-9)
+    arguments = ["run", str(tmp_path / "arm.sdf"), "--motion", f"{path}:/base", "--joints", f"{path}:/joint_states"]
+    result = CliRunner().invoke(cli, [*arguments, "-o", str(tmp_path / "a.npz"), "--truth-rate", "33"])
+    assert result.exit_code == 0, result.output
+    series = "/base" if first == "motion" else "/joint_states"
+    assert f"note: {series}: the first 5 s are before t = 0, where the last log of {path.name} begins" in result.stderr
+    recorded = ns.open(tmp_path / "a.npz").truth["arm::tool"].orientation
+    np.testing.assert_array_equal(recorded[: truth.time.size], truth.orientation)
+
+
 SDF_LIMITS = "<xyz>0 0 1</xyz><limit><lower>-1</lower><upper>{upper}</upper><effort>5</effort></limit>"
 
 DEGREES = "; if the log has degrees, name the column elbow_deg, or convert them to radians"

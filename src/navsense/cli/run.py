@@ -184,12 +184,11 @@ def run(
     """
     from navsense.fault_file import describe_inactive_faults
     from navsense.messages.schemas import DEFAULT_DISTRIBUTION
-    from navsense.runner.run import load_joints, load_motions, record
+    from navsense.runner.run import load_logs, record
     from navsense.simulation.motions import replace_joint_tracks, replace_motions
 
     world = world_options.load(fidelity)
-    motions = load_motions(world, parse_motion_options(motion), parse_bandwidth_options(bandwidth))
-    tracks = load_joints(joints)
+    motions, tracks = load_logs(world, parse_motion_options(motion), joints, parse_bandwidth_options(bandwidth))
     print_motions(replace_joint_tracks(replace_motions(world, motions), tracks), motions)
     with ExitStack() as stack:
         stack.enter_context(report_interrupt("the data recorded so far are kept" if output else ""))

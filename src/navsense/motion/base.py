@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -101,17 +101,37 @@ NO_CONTEXT = LogContext()
 
 
 @dataclass(frozen=True)
+class LogStart:
+    """The time in a recording that is t = 0 of a log.
+
+    path: the absolute path of the recording.
+    stamp: ns; None for a topic without stamps.
+    log_time: ns, of the same message.
+    """
+
+    path: str
+    stamp: int | None
+    log_time: int
+
+    def get_time(self, *, has_stamps: bool) -> int:
+        """Return the stamp (ns), or the log time (ns)."""
+        return self.stamp if has_stamps and self.stamp is not None else self.log_time
+
+
+@dataclass(frozen=True)
 class LogSource:
     """Where a motion was read.
 
     file: the name of the log or recording, without its folder.
     series: the topic, or the link, in a recording; "" in a log.
     bandwidth: that of the smoothing, Hz; None without.
+    start: t = 0 in a recording of messages.
     """
 
     file: str
     series: str = ""
     bandwidth: float | None = None
+    start: LogStart | None = field(default=None, compare=False, repr=False)
 
 
 @runtime_checkable

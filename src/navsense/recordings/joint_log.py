@@ -105,11 +105,12 @@ def _read_messages(reader: MessageReader, topic: str, file: Path) -> dict[str, J
     has_stamps = any(part.any() for parts in stamps.values() for part in parts)
     orders = {}
     for joint, parts in (stamps if has_stamps else log_times).items():
-        time = np.concatenate(parts)
-        orders[joint] = order_messages(time, time, f"joint {joint} in {topic}")
+        time, log_time = np.concatenate(parts), np.concatenate(log_times[joint])
+        orders[joint] = order_messages(time, log_time, f"joint {joint} in {topic}")
     last_joint = max(orders, key=lambda joint: int(orders[joint].stamps[0]))
     start = orders[last_joint].stamps[0]
-    source = LogSource(file.name, topic)
+    log_start = orders[last_joint].make_start(os.path.realpath(file))
+    source = LogSource(file.name, topic, start=log_start if has_stamps else replace(log_start, stamp=None))
     tracks = {}
     for joint, messages in orders.items():
         series = f"joint {joint} in {topic}"

@@ -31,7 +31,7 @@ from navsense.core.text import format_count, parse_decimal
 from navsense.core.typing import FloatArray, IntArray
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import read_stamps
-from navsense.motion.base import NO_CONTEXT, LogContext, LogSource, Motion
+from navsense.motion.base import NO_CONTEXT, LogContext, LogSource, LogStart, Motion
 from navsense.motion.logs import check_no_bandwidth, load_log
 from navsense.motion.replay import Replay, from_arrays
 from navsense.motion.velocity_commands import VelocityCommands, velocity_commands
@@ -106,7 +106,8 @@ def load_motion(
             raise MotionError(f"query of {file}", text, allowed=allowed, remedy=f"write {file}")
         return load_log(file, context, bandwidth=bandwidth)
     try:
-        if message_recordings.is_message_recording(file):
+        is_message_recording = message_recordings.is_message_recording(file)
+        if is_message_recording:
             motion, series = _read_messages(file, query, context, bandwidth)
         else:
             motion, series = _read_truth(recordings.open(file), file, query, bandwidth)
@@ -117,7 +118,10 @@ def load_motion(
         error.where = error.where or Where(str(file))
         raise
     if isinstance(motion, Replay | VelocityCommands):
-        return replace(motion, source=LogSource(file.name, series, bandwidth))
+        start = None
+        if is_message_recording and motion.source is not None and motion.source.start is not None:
+            start = replace(motion.source.start, path=os.path.realpath(file))
+        return replace(motion, source=LogSource(file.name, series, bandwidth, start))
     return motion
 
 
@@ -237,7 +241,8 @@ def _make_replay(messages: MessageOrder, poses: FloatArray, series: str, bandwid
     except MotionError as error:
         error.what = f"{series}: {error.what}"
         raise
-    return replace(replay, notes=(*replay.notes, *messages.notes))
+    source = LogSource("", series, bandwidth, messages.make_start())
+    return replace(replay, source=source, notes=(*replay.notes, *messages.notes))
 
 
 UNIX_STAMP = 10**18
@@ -250,16 +255,24 @@ class MessageOrder(NamedTuple):
     stamps: times (n,) ns.
     indices: (n,) of the messages in the file.
     notes: about messages that are not read or not in order.
+    has_stamps: the times are stamps, and not log times.
+    log_time: of the first message, ns.
     """
 
     stamps: IntArray
     indices: IntArray
     notes: tuple[str, ...]
+    has_stamps: bool
+    log_time: int
 
     @property
     def time(self) -> FloatArray:
         """Times (n,) s from the first message."""
         return (self.stamps - self.stamps[:1]) / NANOSECONDS_PER_SECOND
+
+    def make_start(self, file: str = "") -> LogStart:
+        """Return the time of the first message, t = 0 of the log, in a file with an absolute path."""
+        return LogStart(file, int(self.stamps[0]) if self.has_stamps else None, self.log_time)
 
 
 def order_messages(stamp: IntArray, log_time: IntArray, series: str) -> MessageOrder:
@@ -295,7 +308,8 @@ def order_messages(stamp: IntArray, log_time: IntArray, series: str) -> MessageO
         allowed = "must all be times of a simulation, or all Unix time"
         remedy = "record with one clock: use_sim_time in all nodes, or in none"
         raise MotionError(f"stamps of {series} (s)", f"{first:.17g} and {second:.17g}", allowed=allowed, remedy=remedy)
-    return MessageOrder(time[indices], indices, tuple(notes))
+    first_time = int(log_time[indices[0]]) if indices.size else 0
+    return MessageOrder(time[indices], indices, tuple(notes), bool(stamp.any()), first_time)
 
 
 def make_definition_error(channel: Channel, file: Path) -> MotionError:
@@ -346,7 +360,8 @@ def _read_commands(
     messages = order_messages(topic_values.stamp, topic_values.log_time, channel.topic)
     twists = topic_values.values[messages.indices]
     motion = velocity_commands(messages.time, twists[:, :3], twists[:, 3:])
-    motion = replace(motion, notes=(*motion.notes, *messages.notes))
+    source = LogSource("", channel.topic, start=messages.make_start())
+    motion = replace(motion, source=source, notes=(*motion.notes, *messages.notes))
     if frame not in WORLD_FRAMES:
         return motion
     note = f"{channel.topic}: the velocities have the frame {frame}; they are read as those in the frame of the body"

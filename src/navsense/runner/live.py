@@ -9,7 +9,7 @@ from navsense.core.names import resolve_name
 from navsense.core.random_streams import check_run
 from navsense.motion.base import Motion
 from navsense.motion.driven import DrivenMotion, State
-from navsense.runner.run import JointSource, MotionSource, load_joints, load_motions
+from navsense.runner.run import JointSource, MotionSource, load_logs
 from navsense.sensors.base import get_max_age
 from navsense.simulation.fidelity import apply_fidelity
 from navsense.simulation.live_run import LiveRun
@@ -45,10 +45,12 @@ def live(
     >>> sim.sensor("compass").get("field").shape
     (3,)
     """
-    world = replace_joint_tracks(apply_fidelity(world, fidelity), load_joints(joints))
+    world = apply_fidelity(world, fidelity)
+    motions, tracks = load_logs(world, motion, joints)
+    world = replace_joint_tracks(world, tracks)
     memory = max((get_max_age(sensor.spec) for sensor in world.sensors), default=0.0)
     driven_motions: dict[str, DrivenMotion] = {}
-    motions, driven_links = load_motions(world, motion), dict[str, Motion]()
+    driven_links = dict[str, Motion]()
     for name, model, link, state in list_driven_frames(world, driven):
         start = State(model.pose @ model.link(link).pose) if state is None else state
         driven_motions[name] = DrivenMotion(start, memory, name)
