@@ -20,8 +20,10 @@ from navsense.cli import cli
 from navsense.core.errors import MotionError, SimulationError
 from navsense.core.pose import Pose, from_rpy
 from navsense.motion import JointTrack, joint_positions
+from navsense.motion.base import LogSource
 from navsense.recordings.joint_log import load_joint_log
 from navsense.recordings.static_transforms import list_static_transforms
+from navsense.recordings.summary import read_summary
 from navsense.simulation.motions import replace_joint_tracks
 from navsense.world import Joint, Link, Model, World
 
@@ -335,6 +337,10 @@ def test_the_command_reads_a_csv_log(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "elbow: follows --joints" in result.stderr
     assert "stationary" not in result.stderr
+    assert "arm::elbow follows joints.csv" in str(read_summary(tmp_path / "a.npz"))
+    (joint,) = ns.open(tmp_path / "a.npz").world.models[0].joints
+    assert joint.track is not None
+    assert joint.track.source == LogSource("joints.csv")
     reading = ns.open(tmp_path / "a.npz")["imu"]
     inner = slice(100, -100)  # the ends of a spline of 20 ms are less accurate
     omega = swing(reading.time)[1]
@@ -733,6 +739,7 @@ def test_logs_of_one_recording_have_one_time(tmp_path: Path, first: str, *, has_
     result = CliRunner().invoke(cli, [*arguments, "-o", str(tmp_path / "a.npz"), "--truth-rate", "33"])
     assert result.exit_code == 0, result.output
     series = "/base" if first == "motion" else "/joint_states"
+    assert "arm: follows --motion /base (" in result.stderr
     assert f"note: {series}: the first 5 s are before t = 0, where the last log of {path.name} begins" in result.stderr
     recorded = ns.open(tmp_path / "a.npz").truth["arm::tool"].orientation
     np.testing.assert_array_equal(recorded[: truth.time.size], truth.orientation)

@@ -104,11 +104,14 @@ def print_motions(world: World, motions: Mapping[str, Motion]) -> None:
     """Print the warnings of a world with its motions, and which models and joints follow a file."""
     from navsense.description import format_motion_details
     from navsense.motion.base import HasNotes
+    from navsense.recordings.world_json import get_source
 
     print_warnings(world, err=True)
     for model, motion in motions.items():
         details = format_motion_details(world.model(model).root_motion or motion)
-        click.echo(f"{model}: follows --motion{details}", err=True)
+        source = get_source(motion)
+        series = f" {source.series}" if source is not None and source.series else ""
+        click.echo(f"{model}: follows --motion{series}{details}", err=True)
         for note in motion.notes if isinstance(motion, HasNotes) else ():
             click.echo(f"note: {note}", err=True)
     for joint in (joint for model in world.models for joint in model.joints):
