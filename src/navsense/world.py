@@ -247,16 +247,14 @@ class Model:
         return find_by_name(self.links, name, "link")
 
 
-def make_log_context(
-    environment: Environment, name: str, pose: Pose, root: Pose, drive: Drive | None = None
-) -> LogContext:
+def make_log_context(environment: Environment, name: str, root: Pose, drive: Drive | None = None) -> LogContext:
     """Return what the motion log of a model needs of its world.
 
-    name, pose, drive: those of the model.
+    name, drive: those of the model.
     root: pose of its canonical link in the model.
     """
     surface = environment.water.surface if environment.water else 0.0
-    return LogContext(environment.origin, surface, pose @ root, drive.topic if drive else "", name, root)
+    return LogContext(environment.origin, surface, drive.topic if drive else "", name, root)
 
 
 class Units(Mapping[str, str]):
@@ -512,6 +510,8 @@ def _make_stationary_warning(model: Model) -> Note:
     first, more = model.actuators[0], len(model.actuators) - 1
     actuators = f"{first} and {format_count(more, 'other actuator')}" if more else first
     remedy = "set --motion or <navsense:motion>"
+    if all(actuator.startswith("joint ") for actuator in model.actuators):
+        remedy = "set --joints for its joints, --motion or <navsense:motion> for the model"
     if model.drive is not None:
         remedy = f"give a log of its velocity commands (topic {model.drive.topic}) as --motion or <navsense:motion>"
     reason = f"stationary, although it has {actuators}; {remedy}"

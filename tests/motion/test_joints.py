@@ -745,6 +745,39 @@ def test_logs_of_one_recording_have_one_time(tmp_path: Path, first: str, *, has_
     np.testing.assert_array_equal(recorded[: truth.time.size], truth.orientation)
 
 
+def test_a_joint_of_driven_links_only_has_no_track(tmp_path: Path) -> None:
+    world = load_world(tmp_path, LINKS + make_joint("elbow", "base", "tool", "0 0 1"))
+    tracks = joint_positions(TIME, {"elbow": TIME})
+    with pytest.raises(SimulationError) as error:
+        ns.live(world, driven=["arm::tool"], joints=tracks)
+    remedy = "omit the track of the joint, or do not drive these links"
+    assert str(error.value) == f"joint: arm::elbow; moves only links of driven=: arm::tool; {remedy}"
+    ns.live(world, driven=["arm::upper"], joints=tracks)
+
+
+def test_the_warning_about_actuated_joints_names_the_option_joints(tmp_path: Path) -> None:
+    world = load_world(tmp_path, LINKS + make_joint("elbow", "base", "tool", SDF_LIMITS.format(upper="1")))
+    (reason,) = (note.reason for note in world.notes if note.kind == "warning")
+    assert reason.endswith(
+        "although it has joint elbow; set --joints for its joints, --motion or <navsense:motion> for the model"
+    )
+
+
+def test_a_recording_without_joints_lists_its_topics(tmp_path: Path) -> None:
+    world = load_world(tmp_path, LINKS)
+    (path,) = ns.record(world, tmp_path / "arm.mcap", 0.1).paths
+    with pytest.raises(
+        MotionError, match=r"no topics of sensor_msgs/msg/JointState; the recording has .*\(sensor_msgs/"
+    ):
+        load_joint_log(path)
+    log = tmp_path / "log.csv"
+    log.write_text("time,elbow\n0,0\n1,1\n")
+    with pytest.raises(
+        MotionError, match=r"log.csv: query of .*; selects a topic of a recording, but this file is a CSV"
+    ):
+        load_joint_log(f"{log}?topic=/joint_states")
+
+
 SDF_LIMITS = "<xyz>0 0 1</xyz><limit><lower>-1</lower><upper>{upper}</upper><effort>5</effort></limit>"
 
 DEGREES = "; if the log has degrees, name the column elbow_deg, or convert them to radians"

@@ -156,7 +156,7 @@ def test_topic_of_poses_has_priority_over_transforms(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("", "3 poses that a motion could be; must be one of /odom, /amcl_pose, /vicon; write .*/odom"),
+        ("", "3 topics that a motion could be; must be one of /odom, /amcl_pose, /vicon; write .*/odom"),
         ("?topic=/cmd_vel", "poses: /cmd_vel; must be one of /odom, /amcl_pose, /vicon, /tf"),
         ("?topic=/tf", r"frame that moves; must be one of base_link \(in odom\), wheel \(in odom\); write \?topic="),
         ("?topic=/tf&frame=arm", r"frame that moves: arm; must be one of base_link \(in odom\)"),

@@ -82,7 +82,6 @@ class LogContext:
 
     origin: the place of the world on earth; None without one.
     surface: height (m) of the water surface in the world.
-    start: pose of the canonical link in the world at the start.
     command_topic: topic of the velocity commands of the model; "" if it has no drive.
     model: name of the model.
     root: pose of the canonical link in the model.
@@ -90,7 +89,6 @@ class LogContext:
 
     origin: Origin | None = None
     surface: float = 0.0
-    start: Pose = Pose()
     command_topic: str = ""
     model: str = ""
     root: Pose = Pose()

@@ -49,6 +49,7 @@ from navsense.motion.log_table import (
     count_rows,
     parse_column,
     read_header,
+    split_unit,
 )
 
 JointKind = Literal["revolute", "prismatic"]
@@ -216,7 +217,6 @@ def joint_positions(time: Times, positions: Mapping[str, FloatArray]) -> dict[st
     return {name: JointTrack(times, np.array(values, dtype=np.float64)) for name, values in positions.items()}
 
 
-_BRACKET = re.compile(r"\s*[\[(]\s*([^\])]*?)\s*[\])]$")
 _ANGLE_SUFFIX = re.compile(r"_(deg|degrees?|rad|radians?)$", re.IGNORECASE)
 """Units behind an underscore: of angles only, because the name of a joint can end in `_m`."""
 
@@ -271,11 +271,11 @@ def _parse_column(index: int, cell: str) -> LogColumn:
     column = parse_column(index, cell)
     if column.quantity == "time":
         return column
-    joint = cell.strip()
-    unit = _BRACKET.search(joint) or _ANGLE_SUFFIX.search(joint)
-    if unit is None:
-        return LogColumn(index, joint, joint)
-    return LogColumn(index, joint, joint[: unit.start()], unit.group(1).lower())
+    joint, unit = split_unit(cell)
+    suffix = None if unit is not None else _ANGLE_SUFFIX.search(joint)
+    if suffix is not None:
+        joint, unit = joint[: suffix.start()], suffix.group(1).lower()
+    return LogColumn(index, cell.strip(), joint, unit)
 
 
 def _reject_build(log: LogFile, _context: LogContext, _bandwidth: float | None) -> Motion:

@@ -28,7 +28,13 @@ from navsense.recordings.channels import MessageReader
 from navsense.recordings.columns import format_definitions, read_stamp_field
 from navsense.recordings.format import find_format_of_recording
 from navsense.recordings.quantities import decode_topic
-from navsense.recordings.recorded_motion import MotionQuery, make_definition_error, order_messages, split_path
+from navsense.recordings.recorded_motion import (
+    LISTED_TOPICS,
+    MotionQuery,
+    make_definition_error,
+    order_messages,
+    split_path,
+)
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
 
@@ -61,6 +67,7 @@ def load_joint_log(path: str | os.PathLike[str]) -> dict[str, JointTrack]:
         if find_format_of_recording(file) is not None and message_recordings.is_message_recording(file):
             with message_recordings.open_messages(file) as reader:
                 return _read_messages(reader, topic, file)
+        _check_no_topic(file, topic)
         tracks = read_joint_csv(str(file) if not topic else text)
         return {joint: replace(track, source=LogSource(file.name)) for joint, track in tracks.items()}
     except RecordingError as error:
@@ -71,6 +78,13 @@ def load_joint_log(path: str | os.PathLike[str]) -> dict[str, JointTrack]:
         raise
 
 
+def _check_no_topic(file: Path, topic: str) -> None:
+    """Raise `MotionError` for a topic of a CSV log."""
+    if topic and file.is_file():
+        allowed = "selects a topic of a recording, but this file is a CSV log"
+        raise MotionError(f"query of {file}", topic, allowed=allowed, remedy=f"write {file}")
+
+
 def _read_messages(reader: MessageReader, topic: str, file: Path) -> dict[str, JointTrack]:
     """Return the tracks of the joints in the messages of a topic."""
     channels = {channel.topic: channel for channel in reader.channels if channel.type == JOINT_STATE and channel.is_ros}
@@ -79,7 +93,8 @@ def _read_messages(reader: MessageReader, topic: str, file: Path) -> dict[str, J
         topic = resolve_name(topic, channels, "joint states", where=where, error=MotionError, separator="/")
     elif len(channels) != 1:
         what = f"{len(channels) or 'no'} topics of {JOINT_STATE}"
-        remedy = f"write {file}:{next(iter(channels))}" if channels else ""
+        topics = ", ".join(f"{channel.topic} ({channel.type})" for channel in reader.channels[:LISTED_TOPICS])
+        remedy = f"write {file}:{next(iter(channels))}" if channels else f"the recording has {topics or 'no topics'}"
         raise MotionError(
             what, allowed=f"must be one of {', '.join(channels)}" * bool(channels), where=where, remedy=remedy
         )

@@ -166,7 +166,8 @@ def _select_name(names: Sequence[str], name: str, file: Path) -> str:
     if names and name:
         separator = "/" if names[0].startswith("/") else "::"
         return resolve_name(name, names, "poses", where=Where(str(file)), error=MotionError, separator=separator)
-    what = f"{len(names) or 'no'} poses that a motion could be"
+    kinds = "topics" if names and names[0].startswith("/") else "links"
+    what = f"{len(names)} {kinds} that a motion could be" if names else "no poses that a motion could be"
     allowed = f"must be one of {', '.join(names)}" if names else "needs the true poses of a link that moves"
     remedy = f"write {file}:{names[0]}" if names else "record the run with its ground truth"
     raise MotionError(what, allowed=allowed, where=Where(str(file)), remedy=remedy)
@@ -473,7 +474,8 @@ TOPIC_READERS: Mapping[str, TopicReader] = {
 def _select_channel(reader: MessageReader, file: Path, query: MotionQuery, command_topic: str) -> Channel:
     """Return the topic with a name, or of the link with a name; without a name, the only one.
 
-    Poses have priority over velocity commands, and of these the topic `command_topic` of the model.
+    Topics of poses have priority over others. Without one, the topic `command_topic` of the model has priority over
+    transforms and other commands.
     """
     usable_channels = [
         channel

@@ -58,11 +58,26 @@ def live(
             motions[model.name] = driven_motions[name]
         else:
             driven_links[link] = driven_motions[name]
+    _check_joints(world, driven_links)
     numbers = (check_run(run),)
     session = prepare(
         world, None, seed=seed, runs=numbers, motions=motions, driven_links=driven_links, epoch=epoch, live=True
     )
     return LiveRun(session, driven_motions)
+
+
+def _check_joints(world: World, driven_links: Mapping[str, Motion]) -> None:
+    """Raise `SimulationError` for a track of a joint that moves driven links only: their states replace it."""
+    for model in world.models:
+        moved: dict[str, list[str]] = {}
+        for link, path in model.joint_paths.items():
+            for joint, _ in path:
+                moved.setdefault(joint.name, []).append(link)
+        for name, links in moved.items():
+            if all(link in driven_links for link in links):
+                allowed = f"moves only links of driven=: {', '.join(links)}"
+                remedy = "omit the track of the joint, or do not drive these links"
+                raise SimulationError("joint", name, allowed=allowed, remedy=remedy)
 
 
 def list_driven_frames(

@@ -167,7 +167,7 @@ def load_motions(
         if isinstance(source, str | os.PathLike):
             model = world.model(name)
             root = model.link(model.canonical_link).pose if model.links else Pose()
-            context = make_log_context(world.environment, name, model.pose, root, model.drive)
+            context = make_log_context(world.environment, name, root, model.drive)
             motions[name] = load_motion(source, context, bandwidth=bandwidths.get(name))
         elif name in bandwidths:
             remedy = "smooth it where it is made, for example by ns.motion.load(..., bandwidth=...)"
