@@ -410,3 +410,24 @@ def test_messages_before_the_clock_are_not_read(tmp_path: Path, topic: str) -> N
     assert isinstance(motion, Replay | VelocityCommands)
     assert motion.end == pytest.approx(TIME[-1] - TIME[1], rel=0.0, abs=1e-9)
     assert f"{topic}: 1 message not read: the stamp is 0, and the others are Unix time" in motion.notes
+
+
+@pytest.mark.parametrize("suffix", [".mcap", ".npz", ".csv", ".euroc"])
+def test_a_run_of_a_recorded_world_needs_the_motions_of_its_models(tmp_path: Path, suffix: str) -> None:
+    """The world of a recording does not have them, and a model that stands still has other readings."""
+    file = tmp_path / "sea.sdf"
+    file.write_text(
+        '<sdf version="1.9"><world name="sea"><model name="auv"><link name="base"><sensor name="imu" type="imu">'
+        "<update_rate>10</update_rate></sensor></link></model></world></sdf>"
+    )
+    line = ns.motion.waypoints([0.0, 2.0], [ns.Pose(), ns.Pose((1.0, 0.0, 0.0))])
+    (path,) = ns.record(ns.load(file), tmp_path / f"run{suffix}", motion=line).paths
+    recorded = ns.open(path).world
+    (model,) = recorded.models
+    message = f"motion of model: {model.name}; moved in the recording, whose world does not have its motion; "
+    with pytest.raises(SimulationError, match=message):
+        ns.simulate(recorded, 1.0)
+    with pytest.raises(SimulationError, match=message):
+        ns.live(recorded)
+    assert ns.simulate(recorded, 1.0, motion=line).truth[model.canonical_link].velocity[50, 0] > 0.0
+    assert ns.live(recorded, driven=[model.name]).step({model.name: ns.State()}).time == 0.0

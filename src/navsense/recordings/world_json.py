@@ -73,7 +73,7 @@ def make_opaque_sensor(kind: str, outputs: Sequence[Output]) -> Sensor:
     return cast("Sensor", OpaqueSensor(kind, tuple(outputs)))
 
 
-RECORDED_MOTION = Stationary()
+RECORDED_MOTION = Stationary(is_recorded=True)
 """Placeholder for the unknown motion of a model that moves, or whose truth is recorded. It does not stand still."""
 
 RECORDED_TRACK = JointTrack(np.array((0.0, 1.0)), np.zeros(2), is_recorded=True)

@@ -168,6 +168,15 @@ def list_joint_ends(world: World) -> dict[str, float]:
     return {name: track.end for name, track in tracks.items()}
 
 
+def check_no_recorded_motion(world: World) -> None:
+    """Raise `SimulationError` for a model that moved in the recording of this world, and has no motion now."""
+    for model in world.models:
+        if isinstance(model.motion, Stationary) and model.motion.is_recorded:
+            allowed = "moved in the recording, whose world does not have its motion"
+            remedy = "give its log or the recording: motion="
+            raise SimulationError("motion of model", model.name, allowed=allowed, remedy=remedy)
+
+
 def resolve_motions(world: World) -> Motions:
     """Return the motion of each model; a model without a motion is stationary at its pose."""
     resolved: dict[str, Motion] = {}
