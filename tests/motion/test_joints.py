@@ -778,6 +778,13 @@ def test_a_recording_without_joints_lists_its_topics(tmp_path: Path) -> None:
         load_joint_log(f"{log}?topic=/joint_states")
 
 
+def test_a_joint_of_the_world_is_listed_with_the_remedy(tmp_path: Path) -> None:
+    world = load_world(tmp_path, LINKS + make_joint("axis", "world", "base", "0 0 1"))
+    (note,) = (note for note in world.notes if "axis" in note.what and note.kind == "unsupported")
+    expected = "a joint of the world keeps position 0; give the motion of its model, or make its base a link"
+    assert note.reason == expected
+
+
 SDF_LIMITS = "<xyz>0 0 1</xyz><limit><lower>-1</lower><upper>{upper}</upper><effort>5</effort></limit>"
 
 DEGREES = "; if the log has degrees, name the column elbow_deg, or convert them to radians"

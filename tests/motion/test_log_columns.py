@@ -354,3 +354,11 @@ def test_headings_that_seem_to_be_radians_are_a_note(tmp_path: Path, heading: st
         "write heading_rad in the header"
     )
     assert notes == [expected] * is_noted
+
+
+def test_a_velocity_that_is_too_large_has_its_line(tmp_path: Path) -> None:
+    text = "time,vx,vy,vz,wx,wy,wz\n0,0,0,0,0,0,0\n1,0,0,1e151,0,0,0\n"
+    with pytest.raises(MotionError) as error:
+        load(write(tmp_path / "log.csv", text))
+    message = "log.csv:3: vz of row 1: 1e+151; must be at most 1e+150 in magnitude; correct the row"
+    assert str(error.value).endswith(message)

@@ -44,7 +44,7 @@ from navsense.core.units import DEGREE
 from navsense.motion.base import LogContext, LogSource, Motion, find_first_true
 from navsense.motion.log_table import LIMIT_TOLERANCE, LogColumn, LogFile, LogKind, list_lines, open_csv
 from navsense.motion.replay import Replay, build_replay, stack_rows
-from navsense.motion.velocity_commands import COMMAND_COLUMNS, VelocityCommands, velocity_commands
+from navsense.motion.velocity_commands import COMMAND_COLUMNS, MAX_COMMAND, VelocityCommands, velocity_commands
 
 LOG_COLUMNS = ("time", "x", "y", "z", "qw", "qx", "qy", "qz")
 """Columns of the log that navsense writes: s, m, unit quaternion."""
@@ -263,6 +263,12 @@ def _build_commands(log: LogFile, _context: LogContext, bandwidth: float | None)
         what, remedy = f"time of row {late} (s)", "sort the rows and remove duplicates"
         where = log.find_line(late)
         raise MotionError(what, float(values[late, 0]), allowed=allowed, where=where, remedy=remedy)
+    large = np.argwhere(np.abs(values[:, 1:]) > MAX_COMMAND)
+    if large.size:
+        row, index = large[0].tolist()
+        what, value = f"{log.columns[index + 1].name} of row {row}", float(values[row, index + 1])
+        allowed = f"must be at most {MAX_COMMAND:g} in magnitude"
+        raise MotionError(what, value, allowed=allowed, where=log.find_line(row), remedy="correct the row")
     return velocity_commands(values[:, 0], values[:, 1:4], values[:, 4:])
 
 

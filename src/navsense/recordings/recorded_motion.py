@@ -299,8 +299,8 @@ def order_messages(stamp: IntArray, log_time: IntArray, series: str) -> MessageO
     if late_count:
         notes.append(f"{series}: {format_count(late_count, 'message')} sorted by time: earlier than the one before")
     if not is_last.all():
-        count = int(np.count_nonzero(~is_last))
-        notes.append(f"{series}: of messages of one time, the last one counts: {count} not read")
+        repeated = int(np.count_nonzero(~is_last))
+        notes.append(f"{series}: of messages of one time, the last one counts: {repeated} not read")
     indices = order[is_last]
     gaps = np.diff(time[indices])
     if gaps.size and gaps.max() >= UNIX_STAMP:
@@ -360,7 +360,11 @@ def _read_commands(
     _check_frame(reader, channel, query, frame)
     messages = order_messages(topic_values.stamp, topic_values.log_time, channel.topic)
     twists = topic_values.values[messages.indices]
-    motion = velocity_commands(messages.time, twists[:, :3], twists[:, 3:])
+    try:
+        motion = velocity_commands(messages.time, twists[:, :3], twists[:, 3:])
+    except MotionError as error:
+        error.what = f"{channel.topic}: {error.what}"
+        raise
     source = LogSource("", channel.topic, start=messages.make_start())
     motion = replace(motion, source=source, notes=(*motion.notes, *messages.notes))
     if frame not in WORLD_FRAMES:

@@ -257,8 +257,9 @@ def prepare(
     if not INTERPRETED:
         load_numba()  # its errors must come before an output replaces an older file
     world = replace_motions(world, motions or {})
+    joint_ends = list_joint_ends(world)
     check_no_recorded_motion(world)
-    model_motions, joint_ends = resolve_motions(world), list_joint_ends(world)
+    model_motions = resolve_motions(world)
     seed, current_field = check_seed(seed), world.environment.current
     currents = () if current_field is None else tuple(realise(current_field, seed, run) for run in runs)
     if len(currents) == 1:
