@@ -730,11 +730,13 @@ def test_logs_of_one_recording_have_one_time(tmp_path: Path, first: str, *, has_
     world = load_world(tmp_path, LINKS + make_joint("elbow", "base", "tool", "0 0 1"))
     run = ns.simulate(world, 2.0, motion=f"{path}:/base", joints=f"{path}:/joint_states", truth_rate=33.0)
     truth = run.truth["arm::tool"]
-    x, angle = turn(truth.time + 105.0, has_odom=has_odom)
-    x -= 0.0 if has_odom else turn(np.array([105.0]), has_odom=False)[0]  # commands start at the pose of the model
+    position, expected = turn(truth.time + 105.0, has_odom=has_odom)
+    position -= (
+        0.0 if has_odom else turn(np.array([105.0]), has_odom=False)[0]
+    )  # commands start at the pose of the model
     angles = Rotation.from_quat(truth.orientation, scalar_first=True).as_rotvec()[:, 2]
-    np.testing.assert_allclose(angles, angle, rtol=0.0, atol=1e-9)
-    np.testing.assert_allclose(run.truth["arm::base"].position[:, 0], x, rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(angles, expected, rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(run.truth["arm::base"].position[:, 0], position, rtol=0.0, atol=1e-9)
     arguments = ["run", str(tmp_path / "arm.sdf"), "--motion", f"{path}:/base", "--joints", f"{path}:/joint_states"]
     result = CliRunner().invoke(cli, [*arguments, "-o", str(tmp_path / "a.npz"), "--truth-rate", "33"])
     assert result.exit_code == 0, result.output
