@@ -123,6 +123,7 @@ SECTIONS: list[tuple[str, str, Place]] = [
     ("Models", "joint", schema.JOINT),
     ("Models", "axis, axis2", schema.JOINT_AXIS),
     ("Models", "limit", schema.JOINT_LIMIT),
+    ("Models", "mimic", schema.JOINT_MIMIC),
     ("Models", "xyz", schema.XYZ),
     ("Models", "frame", schema.FRAME),
     ("Models", "pose", schema.POSE),

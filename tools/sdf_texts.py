@@ -243,6 +243,14 @@ TEXTS: dict[str, str] = {
     "axis, axis2": """
         xyz | three numbers | 0 0 1 | unit vector
         limit | element | | see [limit](#limit)
+        mimic | element | | see [mimic](#mimic)
+    """,
+    "mimic": """
+        @joint | text | required | joint that this axis follows
+        @axis | `axis` | `axis` | axis of that joint
+        multiplier | number | 1 | position per position of that joint
+        offset | number | 0 | rad or m, added to the position
+        reference | number | 0 | rad or m, subtracted from that joint's position
     """,
     "limit": """
         lower | number or inf | none | rad or m; a log below it gives a warning

@@ -83,6 +83,32 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Mimic:
+    """The constraint of a joint that follows another one, `<mimic>` of SDF 1.11 and URDF.
+
+        position = multiplier (position of the leader - reference) + offset
+
+    leader: full name of the joint that it follows.
+    multiplier: rad or m for each rad or m of the leader.
+    offset, reference: positions (rad or m) of the follower and of the leader.
+
+    >>> ns.world.Mimic("gripper::left", -1.0).multiplier
+    -1.0
+    """
+
+    leader: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+    reference: float = 0.0
+
+    __repr__ = format_spec
+
+    def __post_init__(self) -> None:
+        """Reject fields of a wrong type."""
+        validate_types(self, f"of the mimic of {self.leader}")
+
+
+@dataclass(frozen=True)
 class Joint:
     """A joint between two links of a model.
 
@@ -93,6 +119,7 @@ class Joint:
     track: position over time; None for a joint that keeps its position 0. A joint of type "revolute", "continuous" or
         "prismatic" can have one.
     lower, upper: limits of its position (rad or m). A track beyond them gives a warning.
+    mimic: how it follows another joint, while that one has a track and it has none; None for a joint that does not.
 
     >>> ns.world.Joint("robot::elbow", "robot::base", "robot::arm", "revolute").axis
     (0.0, 0.0, 1.0)
@@ -107,6 +134,7 @@ class Joint:
     track: JointTrack | None = field(default=None, compare=False)
     lower: float = -math.inf
     upper: float = math.inf
+    mimic: Mimic | None = None
 
     __repr__ = format_spec
 
@@ -230,16 +258,14 @@ def _find_start(model: Model, commands: VelocityCommands) -> Pose:
     return commands.start @ model.link(model.canonical_link).pose.inverse()
 
 
-def make_log_context(
-    environment: Environment, name: str, pose: Pose, root: Pose, drive: Drive | None = None
-) -> LogContext:
+def make_log_context(environment: Environment, name: str, root: Pose, drive: Drive | None = None) -> LogContext:
     """Return what the motion log of a model needs of its world.
 
-    name, pose, drive: those of the model.
+    name, drive: those of the model.
     root: pose of its canonical link in the model.
     """
     surface = environment.water.surface if environment.water else 0.0
-    return LogContext(environment.origin, surface, pose @ root, drive.topic if drive else "", name, root)
+    return LogContext(environment.origin, surface, drive.topic if drive else "", name, root)
 
 
 class Units(Mapping[str, str]):
@@ -502,6 +528,8 @@ def _make_stationary_warning(model: Model) -> Note:
     first, more = model.actuators[0], len(model.actuators) - 1
     actuators = f"{first} and {format_count(more, 'other actuator')}" if more else first
     remedy = "set --motion or <navsense:motion>"
+    if all(actuator.startswith("joint ") for actuator in model.actuators):
+        remedy = "set --joints for its joints, --motion or <navsense:motion> for the model"
     if model.drive is not None:
         remedy = f"give a log of its velocity commands (topic {model.drive.topic}) as --motion or <navsense:motion>"
     reason = f"stationary, although it has {actuators}; {remedy}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -100,19 +100,25 @@ def print_paths(world: World, summary: RecordResult, *, verbose: bool) -> None:
             click.echo(wrap_line(f"not in {path}: {', '.join(unrecorded)}", verbose=verbose))
 
 
-def print_motions(world: World, motions: Mapping[str, Motion], tracks: Iterable[str]) -> None:
+def print_motions(world: World, motions: Mapping[str, Motion]) -> None:
     """Print the warnings of a world with its motions, and which models and joints follow a file."""
     from navsense.description import format_motion_details
     from navsense.motion.base import HasNotes
+    from navsense.recordings.world_json import get_source
 
     print_warnings(world, err=True)
     for model, motion in motions.items():
         details = format_motion_details(world.model(model).root_motion or motion)
-        click.echo(f"{model}: follows --motion{details}", err=True)
+        source = get_source(motion)
+        series = f" {source.series}" if source is not None and source.series else ""
+        click.echo(f"{model}: follows --motion{series}{details}", err=True)
         for note in motion.notes if isinstance(motion, HasNotes) else ():
             click.echo(f"note: {note}", err=True)
-    for joint in tracks:
-        click.echo(f"{joint}: follows --joints", err=True)
+    for joint in (joint for model in world.models for joint in model.joints):
+        if joint.track is not None and not joint.track.is_recorded:
+            click.echo(f"{joint.name}: follows --joints", err=True)
+            for note in joint.track.notes:
+                click.echo(f"note: {note}", err=True)
 
 
 @click.command(cls=OutputCommand)
@@ -181,13 +187,12 @@ def run(
     """
     from navsense.fault_file import describe_inactive_faults
     from navsense.messages.schemas import DEFAULT_DISTRIBUTION
-    from navsense.runner.run import load_joints, load_motions, record
+    from navsense.runner.run import load_logs, record
     from navsense.simulation.motions import replace_joint_tracks, replace_motions
 
     world = world_options.load(fidelity)
-    motions = load_motions(world, parse_motion_options(motion), parse_bandwidth_options(bandwidth))
-    tracks = load_joints(joints)
-    print_motions(replace_joint_tracks(replace_motions(world, motions), tracks), motions, tracks)
+    motions, tracks = load_logs(world, parse_motion_options(motion), joints, parse_bandwidth_options(bandwidth))
+    print_motions(replace_joint_tracks(replace_motions(world, motions), tracks), motions)
     with ExitStack() as stack:
         stack.enter_context(report_interrupt("the data recorded so far are kept" if output else ""))
         display = stack.enter_context(show_progress())

@@ -45,7 +45,7 @@ from navsense.faults.schedule import ScheduledFault
 from navsense.motion.base import LogSource
 from navsense.motion.velocity_commands import CommandLimits, Drive
 from navsense.noise.specification import Noise
-from navsense.world import CurrentTopic, Joint, LayersTopic, OpticalFrame, Switch
+from navsense.world import CurrentTopic, Joint, LayersTopic, Mimic, OpticalFrame, Switch
 
 TYPE = "type"
 """Key of the tag in the JSON of a value."""
@@ -116,13 +116,17 @@ TYPES: dict[str, StoredType] = {
     "faults": StoredType(Faults),
     "geoid": StoredType(Geoid),
     "joint": StoredType(
-        Joint, keys={"type": "joint_type"}, absent={"lower": -math.inf, "upper": math.inf}, omitted=("track",)
+        Joint,
+        keys={"type": "joint_type"},
+        absent={"lower": -math.inf, "upper": math.inf, "mimic": None},
+        omitted=("track",),
     ),
+    "joint_mimic": StoredType(Mimic),
     "latency": StoredType(Latency),
     "long_term_accuracy": StoredType(
         sensors.LongTermFilter, keys={"assumed_offset": "stddev", "assumed_scale": "scale"}
     ),
-    "log_source": StoredType(LogSource),
+    "log_source": StoredType(LogSource, omitted=("start",)),
     "magnetometer": StoredType(sensors.Magnetometer, keys={"field_per_ampere": "motor_current"}),
     "magnetic_anomaly": StoredType(Anomaly),
     "message_dialect": StoredType(sensors.MessageDialect),

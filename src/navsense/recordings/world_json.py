@@ -73,7 +73,7 @@ def make_opaque_sensor(kind: str, outputs: Sequence[Output]) -> Sensor:
     return cast("Sensor", OpaqueSensor(kind, tuple(outputs)))
 
 
-RECORDED_MOTION = Stationary()
+RECORDED_MOTION = Stationary(is_recorded=True)
 """Placeholder for the unknown motion of a model that moves, or whose truth is recorded. It does not stand still."""
 
 RECORDED_TRACK = JointTrack(np.array((0.0, 1.0)), np.zeros(2), is_recorded=True)
@@ -139,8 +139,13 @@ def _to_json_or_none(value: object) -> Any:
 
 
 def _model_to_json(model: Model) -> dict[str, Any]:
-    """Return a model as JSON. The source of its motion is stored if it is a file."""
+    """Return a model as JSON. The sources of its motion and of its joints are stored if they are files."""
     source = get_source(model.motion)
+    joint_logs = {
+        joint.name: to_json(joint.track.source)
+        for joint in model.joints
+        if joint.track is not None and joint.track.source is not None
+    }
     return {
         "name": model.name,
         "pose": to_json(model.pose),
@@ -153,12 +158,15 @@ def _model_to_json(model: Model) -> dict[str, Any]:
         "drive": to_json(model.drive),
         "joints": [to_json(joint) for joint in model.joints],
         "moved_joints": [joint.name for joint in model.joints if joint.track is not None],
+        **({"joint_logs": joint_logs} if joint_logs else {}),
     }
 
 
 def list_motion_sources(world: World) -> list[str]:
-    """Return a text about each motion from a file, for the summary of a recording."""
+    """Return a text about each motion and each joint from a file, for the summary of a recording."""
     sources = [(model.name, get_source(model.motion)) for model in world.models]
+    joints = [joint for model in world.models for joint in model.joints if joint.track is not None]
+    sources += [(joint.name, joint.track.source) for joint in joints if joint.track is not None]
     return [f"{name} follows {format_source(source)}" for name, source in sources if source is not None]
 
 
@@ -298,7 +306,10 @@ class WorldParser:
         for item in data.get("joints", ()):
             joint = self.parse_value(f"a joint of {model}", item, Joint)
             if joint is not None:
-                yield replace(joint, track=RECORDED_TRACK if joint.name in moving_names else None)
+                text = data.get("joint_logs", {}).get(joint.name)
+                source = self.parse_value(f"log of {joint.name}", text, LogSource)
+                track = replace(RECORDED_TRACK, source=source) if joint.name in moving_names else None
+                yield replace(joint, track=track)
 
     def _parse_switches(self, name: str, items: Any) -> tuple[Switch, ...]:
         """Return the scheduled switches of a sensor; older recordings have none."""

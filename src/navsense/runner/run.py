@@ -24,6 +24,7 @@ from navsense.core.readings import Current, Reading, TimeSlice, Truth, list_pane
 from navsense.core.summaries import Summary, format_summary, format_summary_html, format_value
 from navsense.core.text import format_count
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
+from navsense.motion.alignment import align_logs
 from navsense.motion.base import Motion
 from navsense.motion.joints import JointTrack, JointTracks
 from navsense.plots import draw_panels
@@ -166,7 +167,7 @@ def load_motions(
         if isinstance(source, str | os.PathLike):
             model = world.model(name)
             root = model.link(model.canonical_link).pose if model.links else Pose()
-            context = make_log_context(world.environment, name, model.pose, root, model.drive)
+            context = make_log_context(world.environment, name, root, model.drive)
             motions[name] = load_motion(source, context, bandwidth=bandwidths.get(name))
         elif name in bandwidths:
             remedy = "smooth it where it is made, for example by ns.motion.load(..., bandwidth=...)"
@@ -214,6 +215,23 @@ def load_joints(joints: JointSource | None) -> JointTracks:
     return joints
 
 
+def load_logs(
+    world: World,
+    motion: MotionSource | Mapping[str, MotionSource] | None,
+    joints: JointSource | None,
+    bandwidth: float | Mapping[str, float] | None = None,
+) -> tuple[dict[str, Motion], JointTracks]:
+    """Return the motions by model name and the tracks of joints; logs of one recording have the same t = 0.
+
+    The logs in the file of the world are included if they are shifted. Raises `SimulationError` and `MotionError`.
+    """
+    motions, tracks = load_motions(world, motion, bandwidth), load_joints(joints)
+    fixed = {model.name: model.motion for model in world.models if model.motion is not None}
+    aligned, aligned_tracks = align_logs(fixed | motions, tracks)
+    shifted = {name: log for name, log in aligned.items() if name in motions or log is not fixed[name]}
+    return shifted, aligned_tracks
+
+
 def simulate(
     world: World,
     duration: float | None = None,
@@ -251,8 +269,8 @@ def simulate(
     numbers = check_run_numbers(runs)
     world = apply_fidelity(world, fidelity)
     with inputs.collect_inputs(world.sources) as sources:
-        motions = load_motions(world, motion)
-        world = replace_joint_tracks(world, load_joints(joints))
+        motions, tracks = load_logs(world, motion, joints)
+        world = replace_joint_tracks(world, tracks)
     session = prepare(
         replace(world, sources=frozenset(sources)),
         duration,
@@ -386,12 +404,13 @@ def record(
     failed: dict[RecordingWriter, RecordingError] = {}
     # No output may replace an input, see `atomic.check_not_input`.
     with inputs.collect_inputs(world.sources), ExitStack() as stack:
+        motions, tracks = load_logs(world, motion, joints)
         session = prepare(
-            replace_joint_tracks(world, load_joints(joints)),
+            replace_joint_tracks(world, tracks),
             duration,
             seed=seed,
             runs=(check_run(run),),
-            motions=load_motions(world, motion),
+            motions=motions,
             epoch=epoch,
             truth_rate=truth_rate,
         )

@@ -325,11 +325,13 @@ JOINT = make_schema(
 )
 
 JOINT_AXIS = make_schema(
-    "xyz limit",
-    unsupported=dict.fromkeys(("dynamics", "initial_position", "mimic"), _NO_JOINTS),
+    "xyz limit mimic",
+    unsupported=dict.fromkeys(("dynamics", "initial_position"), _NO_JOINTS),
     forbidden={"use_parent_model_frame": 'SDF 1.7 replaced it by <xyz expressed_in="__model__">; write that'},
     strict=False,
 )
+
+JOINT_MIMIC = make_schema("multiplier offset reference", attributes="joint axis")
 
 JOINT_LIMIT = make_schema(
     "lower upper",

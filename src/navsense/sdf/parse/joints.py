@@ -1,7 +1,7 @@
 """`<joint>`: the joints between the links of a top-level model.
 
 The position of a joint in the file is 0. Its axis has the coordinates of the frame in `expressed_in`, by default those
-of the joint.
+of the joint. `<mimic>` is that of SDF 1.11.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from navsense.core.names import suggest_name
 from navsense.core.pose import conjugate, rotate
 from navsense.core.typing import Vector
 from navsense.sdf.context import Context
 from navsense.sdf.frame_graph import find_fixed_link
-from navsense.sdf.frames import FrameNode, FramePoses, Scope, find_frame
+from navsense.sdf.frames import FrameNode, FramePoses, Scope, find_frame, list_frame_names
+from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.values import invalid_value, parse_vector
 from navsense.sdf.xml_reader import Element
-from navsense.world import Joint
+from navsense.world import Joint, Mimic
 
 DEFAULT_AXIS = (0.0, 0.0, 1.0)
 
@@ -40,7 +42,37 @@ def _parse_joints(context: Context, scopes: tuple[Scope, ...], poses: FramePoses
                 axis = _parse_axis(node, scope, poses)
                 kind = node.element.get_attribute("type") or ""
                 lower, upper = (-math.inf, math.inf) if kind == "continuous" else _parse_limits(node)
-                yield Joint(node.name, parent.name, child.name, kind, pose, axis, lower=lower, upper=upper)
+                mimic = _parse_mimic(context, node, scope)
+                yield Joint(node.name, parent.name, child.name, kind, pose, axis, None, lower, upper, mimic)
+
+
+def _parse_mimic(context: Context, node: FrameNode, scope: Scope) -> Mimic | None:
+    """Return how the first axis follows another joint; None without a joint of the model that it could follow."""
+    axes = node.element.find_all("axis", "axis2")
+    mimics = {axis.tag: mimic for axis in axes if (mimic := axis.find("mimic")) is not None}
+    if "axis2" in mimics:
+        context.add_note("unsupported", "<axis2><mimic>", "the second axis does not move", mimics["axis2"].where)
+    if "axis" not in mimics:
+        return None
+    mimic = mimics["axis"]
+    numbers = [
+        parse_child_number(context, mimic, tag, default)
+        for tag, default in (("multiplier", 1.0), ("offset", 0.0), ("reference", 0.0))
+    ]
+    name = mimic.get_attribute("joint") or ""
+    leader = find_frame(scope, name)
+    reason = ""
+    if mimic.get_attribute("axis") not in (None, "axis"):
+        reason = "follows a second axis, which does not move"
+    elif leader is None or leader.kind != "joint":
+        joints = [frame for frame in list_frame_names(scope) if (find_frame(scope, frame) or node).kind == "joint"]
+        reason = f"must name a joint of the model; {suggest_name(name, joints) or 'correct the name'}"
+    elif leader is node:
+        reason = "is the joint itself; name the joint that it follows"
+    if leader is None or reason:
+        context.add_note("warning", f'<mimic joint="{name}">', f"{reason}: the joint does not follow", mimic.where)
+        return None
+    return Mimic(leader.name, *numbers)
 
 
 NO_LIMIT = 1e16

@@ -63,7 +63,7 @@ def parse_model(
     pose = world_poses.find_pose(scope.frame)
     drive = None if static else parse_drive(context, scope, poses)
     root = poses.find_pose(scope.canonical)
-    log_context = make_log_context(environment, scope.frame.name, pose, root, drive)
+    log_context = make_log_context(environment, scope.frame.name, root, drive)
     model = Model(
         name=scope.frame.name,
         links=links,

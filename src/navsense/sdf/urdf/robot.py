@@ -286,6 +286,7 @@ class _RobotConverter:
         if axis is not None:
             axis_element = element.find("axis") or element
             parts = [axis_element.make_element("xyz", axis), *self._convert_limits(element, joint_type)]
+            parts += self._convert_mimic(element)
             children.append(axis_element.make_element("axis", children=parts))
         return element.make_element("joint", "", children, {"name": name, "type": joint_type})
 
@@ -315,6 +316,17 @@ class _RobotConverter:
             return []
         children = [limit.make_element(name, limit.attributes.get(name, "0")) for name in names]
         return [limit.make_element("limit", children=children)]
+
+    def _convert_mimic(self, joint: Element) -> list[Element]:
+        """Return `<mimic>` of SDF."""
+        mimic = joint.find("mimic")
+        if mimic is None:
+            return []
+        self.context.check(mimic, schema.MIMIC)
+        names = ("multiplier", "offset")
+        children = [mimic.make_element(name, mimic.attributes[name]) for name in names if name in mimic.attributes]
+        leader = {name: text for name, text in mimic.attributes.items() if name == "joint"}
+        return [mimic.make_element("mimic", children=children, attributes=leader)]
 
     def _find_cycles(self) -> Iterator[list[_UrdfJoint]]:
         """Yield the joints of each cycle, each followed by the joint to its child."""
