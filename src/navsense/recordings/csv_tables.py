@@ -58,6 +58,8 @@ from navsense.recordings.format import (
     Format,
     Recovery,
     RecoveryResult,
+    find_format_by_suffix,
+    find_format_of_recording,
     get_storage_path,
     resolve_folder,
 )
@@ -107,7 +109,7 @@ def find_folder(path: Path) -> Path:
 
 
 def check_table_folder(path: Path) -> None:
-    """Raise `RecordingError` if the folder of NAME.csv or NAME.euroc holds a file that is not of a recording."""
+    """Raise `RecordingError` if the folder of NAME.csv or NAME.euroc holds other files, or a recording of the other."""
     folder = get_storage_path(path)
     try:
         if not folder.exists() and not folder.is_symlink():
@@ -120,8 +122,19 @@ def check_table_folder(path: Path) -> None:
             "the recording is the folder of this name, which holds something else",
             str(foreign),
             where=Where(str(path)),
-            remedy="choose another name, or move away what is there",
+            remedy=_FOLDER_REMEDY,
         )
+    existing = find_format_of_recording(folder)
+    if folder.exists() and existing is not None and existing is not find_format_by_suffix(path):
+        raise RecordingError(
+            f"the recording is the folder of this name, which holds a recording of format {existing.name}",
+            str(folder),
+            where=Where(str(path)),
+            remedy=_FOLDER_REMEDY,
+        )
+
+
+_FOLDER_REMEDY = "choose another name, or move away what is there"
 
 
 def _find_foreign_file(folder: Path) -> Path | None:
