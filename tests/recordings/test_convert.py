@@ -639,7 +639,7 @@ def test_folder_of_another_format_is_not_replaced(recording: Path, tmp_path: Pat
     for _ in range(2):  # a recording of the same format is replaced
         convert(source, tmp_path / kept)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    with pytest.raises(RecordingError, match="holds a recording of format (EuRoC|csv).*choose another name"):
+    with pytest.raises(RecordingError, match=r"holds a recording of format (EuRoC|csv).*choose another name"):
         convert(source, tmp_path / other)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
