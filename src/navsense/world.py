@@ -308,8 +308,8 @@ class MountedSensor:
     with an `optical_frame` have that one. With `visualize`, recordings have the beams of a range sensor, DVL or ADCP as
     markers.
 
-    A sensor is on from the start if `is_on`; `switches` change this later. While it is off it publishes nothing, and
-    its errors continue: later samples are those of a sensor that was always on.
+    A sensor is on from the start if `is_on`; `switches` change this later. A switch at time 0 becomes `is_on`. While a
+    sensor is off it publishes nothing, and its errors continue: later samples are those of a sensor that was always on.
 
     >>> world.sensor("imu").rate, world.sensor("imu").clock
     (1000.0, 'quadrotor::base_link::autopilot')
@@ -340,6 +340,9 @@ class MountedSensor:
             if first.time == second.time:
                 allowed = "must differ from the times of its other switches"
                 raise SimulationError(f"time of a switch of sensor {self.name} (s)", first.time, allowed=allowed)
+        if switches and switches[0].time == 0.0:  # the state at the start
+            object.__setattr__(self, "is_on", switches[0].on)
+            switches = switches[1:]
         object.__setattr__(self, "switches", switches)
 
     def __repr__(self) -> str:
