@@ -55,7 +55,7 @@ from navsense.recordings.columns import (
 )
 from navsense.recordings.info import DURATION_KEY, RecordedRun
 from navsense.recordings.message_recordings import open_messages, parse_stored_world
-from navsense.recordings.topic_names import ROS_TOPICS, SERIES_KINDS, allocate_topics
+from navsense.recordings.topic_names import ROS_TOPICS, SERIES_KINDS, STATIC, allocate_topics
 from navsense.recordings.world_inference import infer_world, normalize_topics, select_channels
 from navsense.recordings.world_json import RecordedWorld, UnspecifiedLatency, format_note, world_from_json
 from navsense.world import MountedSensor, World
@@ -414,7 +414,9 @@ class ReadingAssembler:
             world_messages.CURRENT_LAYERS_TYPE,
             lambda rows: {"velocity": world_messages.extract_current_layers(rows, depth_count)},
         )
-        known = IGNORED_TOPICS | self._marker_topics | {self._topics.get_common_topic(name) for name in ROS_TOPICS}
+        # In a recording of navsense they repeat its world and its truth. Of another one only the static frames are read.
+        common = ROS_TOPICS if reader.is_navsense else (STATIC,)
+        known = IGNORED_TOPICS | self._marker_topics | {self._topics.get_common_topic(name) for name in common}
         unread = (channel for channel in reader.channels if channel.topic not in known and not self._is_read(channel))
         self.topic_notes = list(dict.fromkeys(map(_format_unread, unread)))
 
