@@ -414,7 +414,7 @@ class ReadingAssembler:
             world_messages.CURRENT_LAYERS_TYPE,
             lambda rows: {"velocity": world_messages.extract_current_layers(rows, depth_count)},
         )
-        # In a recording of navsense they repeat its world and its truth. Of another one only the static frames are read.
+        # In a recording of navsense they repeat its world and truth. Of another one only the static frames are read.
         common = ROS_TOPICS if reader.is_navsense else (STATIC,)
         known = IGNORED_TOPICS | self._marker_topics | {self._topics.get_common_topic(name) for name in common}
         unread = (channel for channel in reader.channels if channel.topic not in known and not self._is_read(channel))
