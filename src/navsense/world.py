@@ -18,7 +18,7 @@ import numpy as np
 
 from navsense.clock import Clock, Latency
 from navsense.core.errors import SimulationError, Where
-from navsense.core.names import get_short_name, resolve_name
+from navsense.core.names import WORLD_FRAME, get_short_name, resolve_name
 from navsense.core.pose import Pose
 from navsense.core.summaries import (
     Summary,
@@ -41,6 +41,7 @@ from navsense.motion.derived import attach, get_base
 from navsense.motion.joints import JointKind, JointTrack
 from navsense.motion.velocity_commands import Drive, VelocityCommands
 from navsense.sensors.base import HasWarnings, Sensor, list_signals
+from navsense.sensors.camera import Camera
 from navsense.sensors.imu import Imu
 
 
@@ -344,8 +345,8 @@ class MountedSensor:
     with an `optical_frame` have that one. With `visualize`, recordings have the beams of a range sensor, DVL or ADCP as
     markers.
 
-    A sensor is on from the start if `is_on`; `switches` change this later. While it is off it publishes nothing, and
-    its errors continue: later samples are those of a sensor that was always on.
+    A sensor is on from the start if `is_on`; `switches` change this later. A switch at time 0 becomes `is_on`. While a
+    sensor is off it publishes nothing, and its errors continue: later samples are those of a sensor that was always on.
 
     >>> world.sensor("imu").rate, world.sensor("imu").clock
     (1000.0, 'quadrotor::base_link::autopilot')
@@ -376,6 +377,9 @@ class MountedSensor:
             if first.time == second.time:
                 allowed = "must differ from the times of its other switches"
                 raise SimulationError(f"time of a switch of sensor {self.name} (s)", first.time, allowed=allowed)
+        if switches and switches[0].time == 0.0:  # the state at the start
+            object.__setattr__(self, "is_on", switches[0].on)
+            switches = switches[1:]
         object.__setattr__(self, "switches", switches)
 
     def __repr__(self) -> str:
@@ -583,6 +587,52 @@ def _find_jumps(motion: VelocityCommands, *, has_sampled_imu: bool) -> Iterator[
             )
 
 
+def _list_frame_notes(models: Sequence[Model], sensors: Sequence[MountedSensor]) -> Iterator[Note]:
+    """Yield a warning for each frame of a sensor's messages that is at another place under the same name.
+
+    The order is that of `/tf_static`, which has the first one.
+    """
+    owners: dict[str, tuple[str, str, str, Pose]] = {WORLD_FRAME: ("the world", "", "", Pose())}
+    model_of_name = {model.name: model for model in models}
+    for model in models:
+        for link in model.links:
+            owners[link.name] = (f"link {link.name}", model.name, _find_fixed_part(model, link.name), link.pose)
+    frames = [(sensor, sensor.name, sensor.pose) for sensor in sensors]
+    frames += [(sensor, sensor.frame, sensor.pose) for sensor in sensors if sensor.frame]
+    # The messages of the second camera of a stereo pair are in the frame of the first one.
+    frames += [
+        (sensor, sensor.optical_frame.name, sensor.pose @ sensor.optical_frame.pose)
+        for sensor in sensors
+        if sensor.optical_frame and not (isinstance(sensor.spec, Camera) and sensor.spec.is_second_of_pair)
+    ]
+    for sensor, name, pose in frames:
+        model = model_of_name[sensor.model]
+        pose_in_model = model.link(sensor.link).pose @ pose
+        part = _find_fixed_part(model, sensor.link)
+        owner, *place, owner_pose = owners.setdefault(name, (f"sensor {sensor.name}", model.name, part, pose_in_model))
+        if place != [model.name, part] or not _is_same_pose(owner_pose, pose_in_model):
+            tag = "<optical_frame_id>" if name != sensor.frame else "<frame_id>"
+            reason = f"is that of {owner} too, at another place; /tf_static has only that one; "
+            reason += f"give it another name by {tag}, or by the frame of its plug-in"
+            yield Note("warning", f"sensor {sensor.name}: frame {name}", reason, sensor.where, sensor.name)
+
+
+def _find_fixed_part(model: Model, link: str) -> str:
+    """Return a name of the rigid part that a link belongs to: its own if joints move it, else that of the model."""
+    return link if link in model.joint_paths else model.canonical_link
+
+
+SAME_POSITION, SAME_ROTATION = 1e-6, 1e-6
+"""Largest distance (m) and angle (rad) between two poses that differ by rounding in a file."""
+
+
+def _is_same_pose(one: Pose, other: Pose) -> bool:
+    """Return True if two poses differ by rounding only."""
+    difference = one.inverse() @ other
+    angle = 2.0 * math.hypot(*difference.rotation[1:])
+    return math.hypot(*difference.position) <= SAME_POSITION and angle <= SAME_ROTATION
+
+
 def make_sensor_warning(world: World) -> Note | None:
     """Return the warning about a world that has nothing to simulate; None if it has a sensor.
 
@@ -672,6 +722,7 @@ class World:
             notes += _list_motion_notes(model, imus)
             notes += _list_joint_notes(model)
         notes += [note for sensor in self.sensors for note in self._list_warnings(sensor)]
+        notes += _list_frame_notes(self.models, self.sensors)
         object.__setattr__(self, "notes", tuple(notes))
 
     def _list_warnings(self, sensor: MountedSensor) -> Iterator[Note]:

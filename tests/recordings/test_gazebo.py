@@ -153,6 +153,30 @@ def test_messages_of_gazebo_classic_have_the_documented_fields(classic_recording
 
 
 @pytest.mark.requirement("REC-1:mcap")
+def test_world_without_a_message_is_an_error(tmp_path: Path) -> None:
+    world = replace(WORLD, sensors=(WORLD.sensor("imu"),))
+    why = r"no sensor has a message in gazebo\.msgs; must have one of magnetometer, altimeter; choose another format"
+    with pytest.raises(RecordingError, match=why):
+        ns.record(world, tmp_path / "run.gazebo.mcap", 0.5)
+    ns.record(world, tmp_path / "run.npz", 0.5)
+    with pytest.raises(RecordingError, match=why):
+        convert(tmp_path / "run.npz", tmp_path / "run.gazebo.mcap")
+    assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_recovered_file_without_messages_keeps_its_distribution_of_ros(recording: Path, tmp_path: Path) -> None:
+    """Only a bag of ROS 1 is of Noetic; a file without a channel is none."""
+    cut, saved = tmp_path / "cut.gz.mcap", tmp_path / "saved.gz.mcap"
+    content = recording.read_bytes()
+    for size in (len(content) // 2, 3000):
+        cut.write_bytes(content[:size])
+        recover_mcap(cut, saved)
+        assert read_summary(saved).metadata["ros"] == "jazzy"
+    assert read_summary(saved).entries == ()
+
+
+@pytest.mark.requirement("REC-1:mcap")
 def test_recording_of_gazebo_classic_is_described_and_recovered(classic_recording: Path, tmp_path: Path) -> None:
     summary = read_summary(classic_recording)
     assert {(entry.name, entry.type) for entry in summary.entries} == {

@@ -293,6 +293,16 @@ def test_topics_without_leading_slash(tmp_path: Path, suffix: str) -> None:
     assert loaded.readings.keys() == readings.keys()
 
 
+@pytest.mark.requirement("REC-1:mcap", "REC-1:convert")
+def test_transforms_and_time_of_another_program_are_listed(tmp_path: Path) -> None:
+    """In a recording of navsense, these topics repeat the truth. In another one they can be all that it has."""
+    topics = (("/p", PRESSURE), ("/tf", TEMPERATURE), ("/clock", TEMPERATURE))
+    path = write_messages(tmp_path / "tf.mcap", [(topic, kind, None) for topic, kind in topics])
+    losses = convert(path, tmp_path / "tf.npz").losses
+    unread = "of type sensor_msgs/msg/Temperature is not read"
+    assert losses == [f"topic /tf {unread}", f"topic /clock {unread}"]
+
+
 @pytest.mark.requirement("REC-1:mcap")
 @pytest.mark.parametrize("place", [0, 2, 5])
 def test_empty_message_is_read(tmp_path: Path, place: int) -> None:

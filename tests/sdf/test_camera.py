@@ -303,3 +303,45 @@ def test_gz_sim_world_with_a_camera_is_recorded(tmp_path: Path) -> None:
     assert np.array_equal(
         reading["intrinsic_matrix"], ns.simulate(world, 0.5, seed=1)[cameras[0].name]["intrinsic_matrix"]
     )
+
+
+def list_frame_warnings(world: World) -> list[tuple[str, str]]:
+    return [(note.sensor, note.reason) for note in world.notes if ": frame " in note.what and note.kind == "warning"]
+
+
+@pytest.mark.requirement("CLK-11")
+@pytest.mark.parametrize(
+    ("optical_frame", "own_frame"),
+    [("eye_optical", ""), ("eye_optical", "imu_frame"), ("world", ""), ("auv::base", "")],
+)
+def test_a_frame_at_two_places_is_a_warning(
+    load: Load, wrap_in_world: Text, optical_frame: str, own_frame: str
+) -> None:
+    sensors = make_sensor(f"<optical_frame_id>{optical_frame}</optical_frame_id>")
+    if own_frame:
+        sensors += f'<sensor name="imu" type="imu"><pose>1 0 0 0 0 0</pose><frame_id>{own_frame}</frame_id></sensor>'
+    models = (
+        f'<model name="{name}"><pose>{x} 0 0 0 0 0</pose><link name="base">{sensors}</link></model>'
+        for name, x in (("auv", 0), ("rover", 5))
+    )
+    warnings = list_frame_warnings(load(wrap_in_world("".join(models))))
+    owners = {"eye_optical": "sensor auv::base::eye", "world": "the world", "auv::base": "link auv::base"}
+    named = [name for name, reason in warnings if f"is that of {owners[optical_frame]} too, at another place" in reason]
+    # The camera on the link auv::base is in the frame of that link.
+    assert named == (["auv::base::eye", "rover::base::eye"] if optical_frame == "world" else ["rover::base::eye"])
+    assert ("rover::base::imu" in dict(warnings)) == bool(own_frame)
+
+
+@pytest.mark.requirement("CLK-11")
+def test_a_frame_at_one_place_can_have_several_sensors(load: Load, wrap_in_world: Text) -> None:
+    """Both cameras of a depth camera have one frame; the second camera of a stereo pair has that of the first."""
+    body = "<optical_frame_id>optical</optical_frame_id>"
+    lens = "<lens><projection><p_fx>300</p_fx><p_fy>300</p_fy><tx>-36</tx></projection></lens>"
+    pair = make_sensor(body, name="left") + make_sensor(body, name="depth") + make_sensor(body + lens, name="right")
+    pair = pair.replace('name="right" type="camera">', 'name="right" type="camera"><pose>0 -0.12 0 0 0 0</pose>')
+    other = '<link name="mast"><pose relative_to="base">0 0 0.5 0 0 0</pose>' + make_sensor(body).replace(
+        '"camera">', '"camera"><pose relative_to="base"/>'
+    )
+    world = load(wrap_in_world(f'<model name="auv"><link name="base">{pair}</link>{other}</link></model>'))
+    assert world.sensor("eye").pose.position == (0.0, 0.0, -0.5)
+    assert list_frame_warnings(world) == []

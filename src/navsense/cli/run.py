@@ -85,8 +85,11 @@ def print_invalid_sensors(world: World, summary: RecordResult) -> None:
             state = f"is switched on at {late[name]:g} s, after the end of the run"
             state = "is switched off during the whole run" if math.isinf(late[name]) else state
             click.echo(f"warning: {name}: {state}", err=True)
+        elif count and not summary.published_samples[name]:
+            click.echo(f"warning: {name}: none of {format_count(count, 'sample')} was published", err=True)
         elif count and not summary.valid_samples[name]:
-            click.echo(f"warning: {name}: no valid reading in {format_count(count, 'sample')}", err=True)
+            published = format_count(summary.published_samples[name], "sample")
+            click.echo(f"warning: {name}: no valid reading in {published}", err=True)
 
 
 def print_paths(world: World, summary: RecordResult, *, verbose: bool) -> None:
@@ -217,7 +220,7 @@ def run(
             sensor.name,
             sensor.spec.type,
             f"{sensor.rate:g}",
-            str(summary.samples[sensor.name]),
+            str(summary.published_samples[sensor.name]),
             sensor.clock or "true time",
             sensor.topic,
         )

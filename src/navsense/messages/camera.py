@@ -17,6 +17,7 @@ from navsense.core.typing import AnyArray, IntArray
 from navsense.messages.base import SeriesKind, compute_stamps, get_clock_name, get_frame_id, require_spec
 from navsense.messages.cdr import MessageEncoder, MessageRows, build_layout, write_stamps
 from navsense.messages.gz import encode_header, encode_int, encode_nested, encode_packed, list_emitted_rows
+from navsense.messages.repack import MessageShape
 from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.camera import Camera
 from navsense.world import MountedSensor
@@ -97,6 +98,14 @@ def extract_arrays(rows: MessageRows) -> dict[str, AnyArray]:
     }
 
 
+def find_unreadable_arrays(shape: MessageShape) -> Mapping[str, str]:
+    """Return `distortion` with the reason for messages with the coefficients of another model than plumb_bob."""
+    model = shape.strings.get("distortion_model", "")
+    if model in ("", PLUMB_BOB) or not shape.lengths.get("d", 0):
+        return {}
+    return {"distortion": f"distortion_model: {model}; must be {PLUMB_BOB}"}
+
+
 def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
     """Return the optical frame of a camera with its pose in the sensor's frame; none without one."""
     return {} if sensor.optical_frame is None else {sensor.optical_frame.name: sensor.optical_frame.pose}
@@ -108,4 +117,5 @@ MESSAGES = SensorMessages(
     GZ_TYPE,
     encode_gz_messages,
     list_frames=list_frames,
+    find_unreadable_arrays=find_unreadable_arrays,
 )

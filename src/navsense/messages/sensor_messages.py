@@ -10,6 +10,7 @@ from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray, Times
 from navsense.messages.base import SeriesKind
 from navsense.messages.cdr import EncoderMaker, MessageEncoder, MessageRows
+from navsense.messages.repack import MessageShape
 from navsense.world import MountedSensor
 
 GazeboEncoder = Callable[[MountedSensor, Reading, int], list[bytes]]
@@ -34,6 +35,7 @@ class SensorMessages:
     list_world_frames: returns the frames fixed in the world that its description names, with their pose in the world.
     make_marker_encoder: returns the encoder of the markers of its beams; None for a sensor without beams.
     series_arrays: the arrays of the ideal values and of the biases, if these are not all arrays of the reading.
+    find_unreadable_arrays: returns the arrays that messages of a shape hold in another way, with the reason.
     """
 
     make_encoder: EncoderMaker
@@ -48,3 +50,4 @@ class SensorMessages:
     list_world_frames: Callable[[MountedSensor], Mapping[str, Pose]] = lambda _: {}
     make_marker_encoder: Callable[[MountedSensor], MessageEncoder] | None = None
     series_arrays: Mapping[SeriesKind, tuple[str, ...]] = field(default_factory=dict)
+    find_unreadable_arrays: Callable[[MessageShape], Mapping[str, str]] = lambda _: {}

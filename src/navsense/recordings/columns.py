@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
@@ -157,12 +158,16 @@ class TopicBuffer:
     """Buffer of one topic.
 
     extract: makes arrays from rows.
+    find_unreadable: returns the arrays that messages of a shape hold in another way, with the reason. They are NaN.
     batches: decoded messages that no reading has used yet.
+    unreadable: the reasons of such arrays.
     """
 
     channel: Channel
     extract: Callable[[AnyArray], Arrays]
+    find_unreadable: Callable[[MessageShape], Mapping[str, str]] = lambda _: {}
     batches: list[ColumnBatch] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
     count: int = 0
     has_no_arrays: bool = False
     empty_count: int = 0
@@ -192,9 +197,12 @@ class TopicBuffer:
         if not count:
             return
         stamp, arrays = np.zeros(count, dtype=np.int64), Arrays()
-        for _, indices, rows in self._decoder.decode_groups(batch.size_groups):
+        for shape, indices, rows in self._decoder.decode_groups(batch.size_groups):
             stamp[indices] = read_stamp_field(rows)
-            for name, array in self.extract(rows).items():
+            extracted, unreadable = self.extract(rows), self.find_unreadable(shape)
+            self.unreadable.update(unreadable)
+            extracted |= {name: np.full_like(extracted[name], math.nan) for name in unreadable}
+            for name, array in extracted.items():
                 if self._axes.setdefault(name, array.shape[1:]) != array.shape[1:]:
                     raise RecordingError(f"topic {self.channel.topic}: {name} changes its shape within the recording")
                 if indices.size == count:

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from navsense import messages
+from navsense.core.errors import RecordingError, Where
 from navsense.core.readings import Reading, TimeSlice, to_nanoseconds
 from navsense.messages.gz import CLASSIC_PACKAGE, PACKAGE, encode_descriptor_set
 from navsense.messages.sensor_messages import GazeboEncoder, SensorMessages
@@ -55,6 +56,10 @@ class GazeboPackage:
         """Return the sensors that have a message."""
         return [sensor for sensor in recorded_run.world.sensors if self.has_message(sensor.spec)]
 
+    def list_types(self) -> list[str]:
+        """Return the sensor types that have a message."""
+        return [kind for kind, declared in messages.SENSOR_MESSAGES.items() if self.get_type(declared)]
+
 
 GZ = GazeboPackage(
     PACKAGE,
@@ -75,10 +80,20 @@ class GazeboWriter(McapWriterBase):
     """Writes time slices to one MCAP file of Gazebo messages."""
 
     def __init__(self, path: Path, recorded_run: RecordedRun, package: GazeboPackage = GZ) -> None:
-        """Open the file and write its metadata and all definitions. Raises `RecordingError` if that fails."""
+        """Open the file and write its metadata and all definitions.
+
+        Raises `RecordingError` if that fails, and for a world in which no sensor has a message.
+        """
         check_recorded_run(path, recorded_run)
         self._package = package
         self._sensors = {sensor.name: sensor for sensor in package.list_sensors(recorded_run)}
+        if not self._sensors:
+            raise RecordingError(
+                f"no sensor has a message in {package.name}",
+                where=Where(str(path)),
+                allowed=f"must have one of {', '.join(package.list_types())}",
+                remedy="choose another format, for example .mcap",
+            )
         self._channel_ids: dict[str, int] = {}
         self._counts = dict.fromkeys(self._sensors, 0)
         self._mcap = McapFileWriter(path, profile="")

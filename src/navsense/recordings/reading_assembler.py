@@ -39,6 +39,7 @@ from navsense.core.typing import AnyArray, BoolArray, IntArray, Times
 from navsense.messages import world_messages
 from navsense.messages.base import NANOSECONDS_PER_SECOND, SeriesKind
 from navsense.messages.markers import MARKERS_SUFFIX
+from navsense.messages.repack import MessageShape
 from navsense.recordings import static_transforms
 from navsense.recordings.base import require_format
 from navsense.recordings.channels import Channel, MessageReader
@@ -54,7 +55,7 @@ from navsense.recordings.columns import (
 )
 from navsense.recordings.info import DURATION_KEY, RecordedRun
 from navsense.recordings.message_recordings import open_messages, parse_stored_world
-from navsense.recordings.topic_names import ROS_TOPICS, SERIES_KINDS, allocate_topics
+from navsense.recordings.topic_names import ROS_TOPICS, SERIES_KINDS, STATIC, allocate_topics
 from navsense.recordings.world_inference import infer_world, normalize_topics, select_channels
 from navsense.recordings.world_json import RecordedWorld, UnspecifiedLatency, format_note, world_from_json
 from navsense.world import MountedSensor, World
@@ -413,7 +414,9 @@ class ReadingAssembler:
             world_messages.CURRENT_LAYERS_TYPE,
             lambda rows: {"velocity": world_messages.extract_current_layers(rows, depth_count)},
         )
-        known = IGNORED_TOPICS | self._marker_topics | {self._topics.get_common_topic(name) for name in ROS_TOPICS}
+        # In a recording of navsense they repeat its world and truth. Of another one only the static frames are read.
+        common = ROS_TOPICS if reader.is_navsense else (STATIC,)
+        known = IGNORED_TOPICS | self._marker_topics | {self._topics.get_common_topic(name) for name in common}
         unread = (channel for channel in reader.channels if channel.topic not in known and not self._is_read(channel))
         self.topic_notes = list(dict.fromkeys(map(_format_unread, unread)))
 
@@ -422,7 +425,13 @@ class ReadingAssembler:
         buffer = self._buffers.get(channel.topic)
         return buffer is not None and has_same_type(channel, buffer.channel)
 
-    def _make_buffer(self, topic: str, message_type: str, extract: Callable[[AnyArray], Arrays]) -> TopicBuffer | None:
+    def _make_buffer(
+        self,
+        topic: str,
+        message_type: str,
+        extract: Callable[[AnyArray], Arrays],
+        find_unreadable: Callable[[MessageShape], Mapping[str, str]] = lambda _: {},
+    ) -> TopicBuffer | None:
         """Return the buffer of a topic, None for a missing topic and for another type or definition.
 
         `message_type` "" accepts any type.
@@ -432,7 +441,7 @@ class ReadingAssembler:
             return None
         if not (channel.is_ros and is_readable(channel)):
             return None
-        buffer = self._buffers[channel.topic] = TopicBuffer(channel, extract)
+        buffer = self._buffers[channel.topic] = TopicBuffer(channel, extract, find_unreadable)
         return buffer
 
     def _make_sensor_assembler(self, sensor: MountedSensor) -> SensorAssembler | None:
@@ -449,7 +458,8 @@ class ReadingAssembler:
                 extract = partial(
                     messages.extract_arrays, sensor, series_kind=series_kind, companion=companion, is_generic=is_generic
                 )
-                buffer = self._make_buffer(topic, "", extract)
+                find_unreadable = messages.get_messages(sensor.spec.type).find_unreadable_arrays
+                buffer = self._make_buffer(topic, "", extract, find_unreadable)
                 if buffer is not None:
                     assembler.buffers[series_kind, companion] = buffer
         # Fault messages have the sample time. It is known only without latency, or with a constant one.
@@ -493,6 +503,10 @@ class ReadingAssembler:
             if buffer.empty_count:
                 count = format_count(buffer.empty_count, "message")
                 self.topic_notes.append(f"topic {buffer.channel.topic}: {count} without any bytes")
+            self.topic_notes += [
+                f"topic {buffer.channel.topic}: {name}, which is NaN: {reason}"
+                for name, reason in buffer.unreadable.items()
+            ]
         required = [assembler.buffers[assembler.main_key] for assembler in self._sensors]
         buffers = [buffer for assembler in self._sensors for buffer in assembler.buffers.values()]
         required += [buffer for buffer in buffers if buffer.channel.type.startswith(GENERIC_TYPE_PREFIX)]

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -340,6 +340,7 @@ class RecordResult:
     samples: the number of samples of each sensor, including those that were not published.
     valid_samples: the number of published samples of each sensor with valid values.
     max_delay: the largest delay (s of real time) behind the argument `speed`; 0 without it.
+    published_samples: the number of samples of each sensor that were published.
 
     >>> result = ns.record(world, "flight.npz", duration=1.0)
     >>> result.samples["quadrotor::base_link::imu"]
@@ -351,6 +352,7 @@ class RecordResult:
     samples: Mapping[str, int]
     valid_samples: Mapping[str, int]
     max_delay: float = 0.0
+    published_samples: Mapping[str, int] = field(default_factory=dict)
 
 
 def _exit_unless_failed(
@@ -398,7 +400,7 @@ def record(
     check_outputs_differ(outputs)
     world = apply_fidelity(world, fidelity)
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
-    valid_samples = dict(samples)
+    valid_samples, published_samples = dict(samples), dict(samples)
     interrupted, limiter = False, None if speed is None else RealTimeLimiter(speed)
     writers: list[RecordingWriter] = []
     failed: dict[RecordingWriter, RecordingError] = {}
@@ -434,6 +436,7 @@ def record(
                     break
                 for name, reading in time_slice.readings.items():
                     samples[name] += reading.time.size
+                    published_samples[name] += int(np.count_nonzero(reading.emitted))
                     valid_samples[name] += int(np.count_nonzero(reading.valid & reading.emitted))
                 if progress:
                     progress(time_slice.end, session.duration)
@@ -445,4 +448,4 @@ def record(
         raise list(failed.values())[-1]  # the others were logged
     max_delay = limiter.max_delay if limiter else 0.0
     paths = tuple(map(recordings.get_data_path, list_paths(outputs)))
-    return RecordResult(paths, session.duration, samples, valid_samples, max_delay)
+    return RecordResult(paths, session.duration, samples, valid_samples, max_delay, published_samples)

@@ -232,6 +232,11 @@ class Camera:
         k = self.effective_intrinsics
         return self.projection or CameraProjection(k.fx, k.fy, k.cx, k.cy)
 
+    @property
+    def is_second_of_pair(self) -> bool:
+        """True for the second camera of a stereo pair, whose messages are in the frame of the first one."""
+        return self.effective_projection.tx != 0.0 or self.effective_projection.ty != 0.0
+
     @cached_property
     def _rows(self) -> Mapping[str, FloatArray]:
         """The constant arrays."""
