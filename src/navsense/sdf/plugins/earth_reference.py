@@ -33,7 +33,7 @@ FIELD_TOLERANCE = 1e-12
 """T, below which two fields are equal."""
 
 
-class Quantity(NamedTuple, Generic[Value]):
+class ReferenceKind(NamedTuple, Generic[Value]):
     """A quantity of the world that plug-ins declare.
 
     noun: its name in warnings.
@@ -72,7 +72,7 @@ def parse_earth_reference(context: Context, world: Element) -> EarthReference:
 
 def _list_declarations(
     context: Context,
-    quantity: Quantity[Value],
+    quantity: ReferenceKind[Value],
     plugins: Iterable[Element],
     find_parser: Callable[[Element], ReferenceParser | None],
     origin: Origin | None,
@@ -90,7 +90,7 @@ def _list_declarations(
 
 def _choose(
     context: Context,
-    quantity: Quantity[Value],
+    quantity: ReferenceKind[Value],
     declarations: Sequence[Declaration[Value]],
     world_value: Value | None,
     *,
@@ -152,10 +152,10 @@ def _format_field(field: Vector) -> str:
     return " ".join(f"{round(part * 1e6, 3):g}" for part in field) + " uT"
 
 
-_ORIGIN: Quantity[Origin] = Quantity(
+_ORIGIN: ReferenceKind[Origin] = ReferenceKind(
     "reference", "spherical_coordinates", lambda reference: reference.origin, _format_origin, _differ
 )
-_FIELD: Quantity[Vector] = Quantity(
+_FIELD: ReferenceKind[Vector] = ReferenceKind(
     "field",
     "magnetic_field",
     lambda reference: reference.magnetic_field,
