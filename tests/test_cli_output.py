@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -141,3 +143,27 @@ def test_bar_counts_the_kernels_on_a_terminal(two_kernels: ModuleType, monkeypat
     assert "1 kernel, 0 s" in shown
     assert "2 kernels, " in shown
     assert "5.0 of 5.0 s" in shown
+
+
+@pytest.mark.parametrize(("columns", "bar"), [(20, 4), (32, 4), (40, 11), (80, 20)])
+def test_bar_fits_narrow_terminals(columns: int, bar: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with show_progress() as display:
+        display.advance(50.0, 50.0)
+    line = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", terminal.getvalue()).splitlines()[-1].strip()
+    assert "50.0 of 50.0 s" in line
+    assert line.count("━") == bar
+    assert len(line) <= columns
+
+
+@pytest.mark.skipif(INTERPRETED, reason="needs compiled kernels")
+def test_command_announces_the_compilation_once(two_kernels: ModuleType) -> None:
+    @click.command()
+    def command() -> None:
+        for kernel in (two_kernels.first, two_kernels.second):
+            with show_progress():
+                kernel(1.0)
+
+    assert CliRunner().invoke(command, catch_exceptions=False).stderr == f"{COMPILING}\n"

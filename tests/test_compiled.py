@@ -15,6 +15,7 @@ import pytest
 from numba import njit
 from numba.core.registry import CPUDispatcher as Dispatcher
 
+from navsense.core.kernel_dispatcher import make_dispatcher
 from navsense.core.kernels import Kernel, inlined_kernel, kernel
 from navsense.noise import channels, kernels
 from navsense.sensors import Imu
@@ -123,10 +124,27 @@ def divide_by_four(x: float) -> float:
     return halve(halve(x))
 
 
+def make_uncached_dispatcher(name: str, *, is_inlined: bool) -> Any:
+    """Return a dispatcher of a kernel of this module that compiles it in any case: cached ones have no LLVM code."""
+    function = vars(sys.modules[__name__])[name].py_func
+    return make_dispatcher(
+        function,
+        is_inlined=is_inlined,
+        allocates=False,
+        output_arrays=None,
+        is_cached=False,
+        before_compile=lambda: None,
+    )
+
+
 @pytest.mark.compiled
-def test_inlined_kernels_are_inserted_into_their_callers() -> None:
+def test_inlined_kernels_are_inserted_into_their_callers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert divide_by_four(3.0) == 0.75
-    (llvm,) = vars(sys.modules[__name__])["divide_by_four"].inspect_llvm().values()
+    inner = make_uncached_dispatcher("halve", is_inlined=True)
+    monkeypatch.setitem(vars(sys.modules[__name__]), "halve", inner)
+    dispatcher = make_uncached_dispatcher("divide_by_four", is_inlined=False)
+    assert dispatcher(3.0) == 0.75
+    (llvm,) = dispatcher.inspect_llvm().values()
     assert "divide_by_four" in llvm
     assert not re.search("(call|define).*halve", llvm)
 

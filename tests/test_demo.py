@@ -49,6 +49,8 @@ def test_demo_writes_the_files_that_it_names(demo: tuple[Path, str]) -> None:
     assert {path.suffix for path in written} >= {".mcap", ".html"}
     assert {path.suffix for path in written} & {".png", ".svg"}
     assert set(written) == set((cwd / "navsense-demo").iterdir())
+    assert {path.name for path in written} < set(files.NAMES)
+    assert "removed" not in output
     assert read_summary(written[0]).metadata["world"] == "field"
     assert "Track from above" in (cwd / "navsense-demo" / "quadrotor.html").read_text(encoding="utf-8")
 
@@ -187,6 +189,23 @@ def test_demo_without_matplotlib_draws_an_svg(
     assert drawing.findall(f".//{svg}svg[@class='plot']//{svg}path[@class='c1']")
 
 
+def test_earlier_demo_is_removed_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupted demo leaves no mixture of two demos. Other files stay."""
+    for name in (*files.NAMES, "notes.txt"):
+        (tmp_path / name).touch()
+
+    def interrupt(folder: str, **_options: object) -> None:
+        assert [path.name for path in Path(folder).iterdir()] == ["notes.txt"]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("navsense.demo.write_demo", interrupt)
+    result = CliRunner().invoke(cli, ["demo", "-o", str(tmp_path)])
+    assert result.exit_code == 130
+    assert f"{tmp_path}: removed the earlier demo\n" in result.stdout
+    assert result.stderr.endswith(f"stopped; the demo in {tmp_path} is incomplete\n")
+    assert not files.remove_demo(tmp_path)
+
+
 def test_folder_that_is_a_file_is_one_error(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("text", encoding="utf-8")
     with pytest.raises(ns.NavsenseError, match=r"out: is a file, not a folder; name another folder$"):
@@ -194,6 +213,9 @@ def test_folder_that_is_a_file_is_one_error(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text(encoding="utf-8") == "text"
 
 
-def test_example_is_the_packaged_world() -> None:
-    assert QUADROTOR.samefile(ROOT / "examples" / "quadrotor.sdf")
+def test_example_is_a_copy_of_the_packaged_world() -> None:
+    """Not a link: a copy of the folder, a ZIP archive and Windows contain the file."""
+    example = ROOT / "examples" / "quadrotor.sdf"
+    assert not example.is_symlink()
+    assert example.read_bytes() == QUADROTOR.read_bytes(), "cp src/navsense/demo/quadrotor.sdf examples/"
     assert QUADROTOR.is_relative_to(Path(ns.__file__).parent)

@@ -71,6 +71,10 @@ def test_description_contains_no_class_name(kind: type) -> None:
         (Imu(orientation=False), "orientation: not measured"),
         (Imu(averaged=True), "samples: mean of each sampling interval"),
         (Imu(earth_rotation=True), "earth rotation: measured"),
+        (
+            Imu(reference=(4.3e-17, math.sqrt(0.5), math.sqrt(0.5), -4.3e-17)),
+            "reference of the orientation, to the world (w x y z): 0 0.707107 0.707107 0",
+        ),
         (Dvl(), "beam_range (m): no noise"),
         (
             Dvl(beams=Beams((*make_x_beams(0.5).beams, Beam(rotation=from_rpy(0.0, math.pi / 2.0, 0.0))))),

@@ -15,6 +15,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -160,11 +161,26 @@ def test_public_names_of_a_module_are_on_its_page() -> None:
     for page, (_, modules) in pages.PAGES.items():
         shown = {id(member) for name in modules for member in pages.list_members(MODULES[name], modules[name]).values()}
         shown |= {id(module) for name, module in MODULES.items() if name in modules}
-        for name in getattr(MODULES.get(page), "__all__", ()) if page != "navsense" else ():
-            member = getattr(MODULES[page], name)
+        package = importlib.import_module(page)
+        for name in getattr(package, "__all__", ()) if page != "navsense" else ():
+            member = getattr(package, name)
             if not inspect.ismodule(member) and id(member) not in shown:
                 missing.append(f"{page}.{name}")
     assert missing == []
+
+
+def test_classes_in_the_fields_of_a_world_are_on_its_page() -> None:
+    """Classes of `navsense.world` that a field of a documented class has, and so on."""
+    module = MODULES["navsense.world"]
+    shown = pages.list_members(module, pages.PAGES["navsense"][1]["navsense.world"])
+    used = {
+        word
+        for member in shown.values()
+        for field in fields(member)
+        for word in re.findall(r"\w+", str(field.type))
+        if inspect.isclass(vars(module).get(word)) and vars(module)[word].__module__ == module.__name__
+    }
+    assert used - shown.keys() == set()
 
 
 def test_names_of_the_index_are_the_pages() -> None:

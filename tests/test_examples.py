@@ -62,7 +62,8 @@ def test_example_without_matplotlib_names_the_extra(tmp_path: Path) -> None:
 @pytest.mark.requirement("DVU-2", "CUR-2")
 def test_pages_on_worlds_and_recordings_run(tmp_path: Path) -> None:
     """The altimeter measures a boulder under the vehicle; rosbags reads the current of the recording."""
-    boulder = read_code_blocks("docs/reference/worlds.md")[0].replace('"examples/', f'"{ROOT.as_posix()}/examples/')
+    boulder = next(block for block in read_code_blocks("docs/reference/worlds.md") if "auv_survey.sdf" in block)
+    boulder = boulder.replace('"examples/', f'"{ROOT.as_posix()}/examples/')
     run = 'run = ns.simulate(world, 8.0, seed=1)\nns.record(world, "run.mcap", 2.0, seed=1)\n'
     statement = 'print(run["auv::altimeter_link::altimeter"].ideal["range"].min(), run.current.velocity[1, 0])\n'
     reading = next(block for block in read_code_blocks("docs/reference/recordings.md") if "rosbags" in block)

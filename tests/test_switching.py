@@ -323,3 +323,37 @@ def test_report_names_a_sensor_that_is_off(load: Callable[[str], World], tmp_pat
         text = Path(page).read_text()
         assert expected in text
         assert absent not in text
+
+
+@pytest.mark.requirement("DVU-7")
+@pytest.mark.parametrize(("always_on", "text", "on"), [("false", "on", True), ("true", "off", False)])
+def test_a_switch_at_time_0_is_the_state_at_the_start(
+    load: Callable[[str], World], tmp_path: Path, always_on: str, text: str, *, on: bool
+) -> None:
+    """The warning is that of a sensor that is off in the whole run."""
+    element = f'<always_on>{always_on}</always_on><navsense:switch time="0">{text}</navsense:switch>'
+    sensor = load(element).sensors[0]
+    assert (sensor.is_on, sensor.switches) == (on, ())
+    checked = invoke("check", str(tmp_path / "rov.sdf")).output
+    assert ("publishes nothing until it is switched on" in " ".join(checked.split())) is not on
+
+
+@pytest.mark.requirement("DVU-7")
+def test_run_counts_the_samples_that_were_published(load: Callable[[str], World], tmp_path: Path) -> None:
+    load("")
+    path = str(tmp_path / "rov.sdf")
+    for options, count in (((), 10), (("--switch-off", "imu@0.35"), 4), (("--switch-off", "imu@0"), 0)):
+        output = invoke("run", path, "--duration", "1", *options).output
+        row = next(line.split() for line in output.splitlines() if line.startswith("rov::base::imu "))
+        assert row[:4] == ["rov::base::imu", "imu", "10", str(count)]
+        assert "no valid reading" not in output
+
+
+@pytest.mark.requirement("DVU-7")
+def test_run_warns_of_a_sensor_whose_switches_leave_out_all_samples(
+    load: Callable[[str], World], tmp_path: Path
+) -> None:
+    load("")
+    options = ("--switch-off", "imu", "--switch-on", "imu@0.31", "--switch-off", "imu@0.39")
+    output = invoke("run", str(tmp_path / "rov.sdf"), "--duration", "1", *options).output
+    assert "warning: rov::base::imu: none of 10 samples was published" in output

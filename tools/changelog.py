@@ -28,15 +28,15 @@ UNRELEASED = f"## Unreleased\n\n{NO_CHANGES}\n"
 
 def list_fragments(folder: Path = FRAGMENTS) -> dict[str, list[Path]]:
     """Return the fragments by kind. Raises ValueError for a file with another name."""
-    found: dict[str, list[Path]] = {kind: [] for kind in KINDS}
+    fragments: dict[str, list[Path]] = {kind: [] for kind in KINDS}
     for path in sorted(folder.glob("*.md")):
         if path.name == "README.md":
             continue
         name = re.fullmatch(r"\+[a-z0-9-]+\.(\w+)\.md", path.name)
         if name is None or name[1] not in KINDS:
             raise ValueError(f"{path.name}: must be +WORDS.KIND.md; the kinds are {', '.join(KINDS)}")
-        found[name[1]].append(path)
-    return found
+        fragments[name[1]].append(path)
+    return fragments
 
 
 def format_changes(fragments: dict[str, list[Path]]) -> str:
@@ -46,8 +46,8 @@ def format_changes(fragments: dict[str, list[Path]]) -> str:
         if paths:
             lines += [f"### {KINDS[kind]}", ""]
             for path in paths:
-                first, *others = path.read_text(encoding="utf-8").strip().splitlines()
-                lines += [f"- {first}", *(f"  {line}" for line in others)]
+                first_line, *more_lines = path.read_text(encoding="utf-8").strip().splitlines()
+                lines += [f"- {first_line}", *(f"  {line}" for line in more_lines)]
             lines.append("")
     return "\n".join(lines)
 

@@ -37,7 +37,7 @@ OPTIONS = (
 
 def find() -> str | None:
     """Return the path of the program, None if there is none."""
-    return next((found for name in NAMES if (found := shutil.which(name))), None)
+    return next((program for name in NAMES if (program := shutil.which(name))), None)
 
 
 class Browser:
@@ -85,23 +85,24 @@ class Browser:
                 raise OSError("the browser has ended")
             self._rest += part
         message, _, self._rest = self._rest.partition(b"\0")
-        found: dict[str, Any] = json.loads(message)
-        return found
+        message_data: dict[str, Any] = json.loads(message)
+        return message_data
 
-    def call(self, method: str, session: str = "", **given: Any) -> dict[str, Any]:
+    def call(self, method: str, session: str = "", **parameters: Any) -> dict[str, Any]:
         """Return the answer to a command; store earlier events. Raise RuntimeError for an error."""
         self._number += 1
-        message = {"id": self._number, "method": method, "params": given, **({"sessionId": session} if session else {})}
-        os.write(self._to, json.dumps(message).encode() + b"\0")
+        command = {"id": self._number, "method": method, "params": parameters}
+        command |= {"sessionId": session} if session else {}
+        os.write(self._to, json.dumps(command).encode() + b"\0")
         until = time.monotonic() + PATIENCE
         while True:
-            found = self._next(until)
-            if found.get("id") != self._number:
-                self.events.append(found)
+            message = self._next(until)
+            if message.get("id") != self._number:
+                self.events.append(message)
                 continue
-            if "error" in found:
-                raise RuntimeError(f"{method}: {found['error']}")
-            answer: dict[str, Any] = found["result"]
+            if "error" in message:
+                raise RuntimeError(f"{method}: {message['error']}")
+            answer: dict[str, Any] = message["result"]
             return answer
 
     def wait(self, method: str, session: str) -> None:
@@ -147,10 +148,10 @@ class Page:
 
     def value(self, expression: str) -> Any:
         """Return the value of an expression in the page."""
-        found = self.browser.call("Runtime.evaluate", self.session, expression=expression, returnByValue=True)
-        if "exceptionDetails" in found:
-            raise RuntimeError(str(found["exceptionDetails"]))
-        return found["result"].get("value")
+        result = self.browser.call("Runtime.evaluate", self.session, expression=expression, returnByValue=True)
+        if "exceptionDetails" in result:
+            raise RuntimeError(str(result["exceptionDetails"]))
+        return result["result"].get("value")
 
     @property
     def trouble(self) -> list[str]:
@@ -169,5 +170,5 @@ class Page:
         """Return the visible page as PNG, magnified by `scale`."""
         width, height = self.value("[innerWidth, innerHeight]")
         clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": scale}
-        found = self.browser.call("Page.captureScreenshot", self.session, format="png", clip=clip)
-        return base64.b64decode(found["data"])
+        result = self.browser.call("Page.captureScreenshot", self.session, format="png", clip=clip)
+        return base64.b64decode(result["data"])

@@ -63,13 +63,13 @@ def main() -> None:
     parser.add_argument("--below", nargs="+", default=[], metavar="FOLDER", help="further folders of world files")
     parser.add_argument("--save", type=Path, metavar="FILE.json", help="write the output of NEW")
     parser.add_argument("--no-compare", action="store_true", help="save the output of OLD and stop")
-    given = parser.parse_args()
-    folders = [*(str(ROOT / folder) for folder in FOLDERS), *(str(Path(folder).resolve()) for folder in given.below)]
-    old = read_results(SCRIPT, given.old, folders)
-    new = old if given.no_compare else read_results(SCRIPT, given.new, folders)
-    if given.save:
-        given.save.write_text(json.dumps(new), encoding="utf-8")
-    sys.exit(0 if given.no_compare else not report(old, new))
+    options = parser.parse_args()
+    folders = [*(str(ROOT / folder) for folder in FOLDERS), *(str(Path(folder).resolve()) for folder in options.below)]
+    old = read_results(SCRIPT, options.old, folders)
+    new = old if options.no_compare else read_results(SCRIPT, options.new, folders)
+    if options.save:
+        options.save.write_text(json.dumps(new), encoding="utf-8")
+    sys.exit(0 if options.no_compare else not report(old, new))
 
 
 if __name__ == "__main__":

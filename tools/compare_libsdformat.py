@@ -1,14 +1,14 @@
 """Compare navsense with libsdformat on the public files that are below folders.
 
-Usage: python tools/compare_libsdformat.py FOLDER ... [--ask PROGRAM [--record]] [--verbose]
+Usage: python tools/compare_libsdformat.py FOLDER ... [--program PROGRAM [--record]] [--verbose]
 
 The table `tests/oracles/libsdformat-files` lists public files by the hash of their content, with the verdict of
 libsdformat and the poses of its sensors. Each listed file below a FOLDER is loaded with navsense, and each difference
 is printed. Models are searched in the folders above the file, up to FOLDER, and in a folder `models` of each. A model
 that is missing is skipped.
 
-With --ask, PROGRAM (`sensors.cc` there, compiled) is asked about the same files, and each difference from the table is
-printed. --record writes its answers to the table instead; the rows have to be there.
+With --program, PROGRAM (`sensors.cc` there, compiled) runs libsdformat on the same files, and each difference from the
+table is printed. --record writes the results of libsdformat to the rows of the table instead.
 
 The exit code is 1 for a difference.
 """
@@ -110,11 +110,10 @@ LENIENCES = {
 """The first error of a file that navsense accepts and libsdformat refuses -> what it means in such files."""
 
 CRASH = "CRASH"
-"""The verdict if libsdformat itself ends."""
-
+"""The verdict if libsdformat crashes."""
 
 BATCH = 50
-"""Files in one run of the program that asks libsdformat."""
+"""Files in one run of the program with libsdformat."""
 
 XACRO = "XACRO"
 """The verdict if xacro refuses the file."""
@@ -134,7 +133,7 @@ class Sensor:
 
 @dataclass(frozen=True)
 class File:
-    """A public file and the answer of libsdformat.
+    """A public file and the result of libsdformat.
 
     repository, path: where the file is public.
     commit: a commit of the repository that has this content, "" if only the release of `source` is known.
@@ -167,7 +166,7 @@ class File:
 
 
 @dataclass(frozen=True)
-class Place:
+class LocalFile:
     """A listed file on this machine, and the folders that are searched for its models."""
 
     file: File
@@ -263,37 +262,37 @@ def compute_blob(content: bytes) -> str:
 def list_model_folders(path: Path, top: Path) -> tuple[Path, ...]:
     """Return the folders above a file up to `top`, the innermost first, and a folder `models` of each."""
     above = [folder for folder in path.parents if folder == top or top in folder.parents]
-    return tuple(found for folder in above for found in (folder, folder / "models") if found.is_dir())
+    candidates = [candidate for folder in above for candidate in (folder, folder / "models")]
+    return tuple(candidate for candidate in candidates if candidate.is_dir())
 
 
-def find_places(table: Mapping[str, File], folders: Iterable[Path]) -> list[Place]:
+def find_local_files(table: Mapping[str, File], folders: Iterable[Path]) -> list[LocalFile]:
     """Return the listed files below folders, each once. Lines may end as in DOS, as in a checkout on Windows."""
-    found: dict[str, Place] = {}
+    local_files: dict[str, LocalFile] = {}
     for top in map(Path.resolve, folders):
         for path in sorted(top.rglob("*")):
             if path.suffix in SUFFIXES and path.is_file():
                 content = path.read_bytes()
                 file = table.get(compute_blob(content)) or table.get(compute_blob(content.replace(b"\r\n", b"\n")))
                 if file is not None:
-                    found.setdefault(file.blob, Place(file, path, list_model_folders(path, top)))
-    return sorted(found.values(), key=lambda place: (place.file.repository, place.file.path))
+                    local_files.setdefault(file.blob, LocalFile(file, path, list_model_folders(path, top)))
+    return sorted(local_files.values(), key=lambda local_file: (local_file.file.repository, local_file.file.path))
 
 
 def parse_arguments(arguments: str) -> dict[str, str]:
     """Return the arguments of xacro by name."""
-    return {name: value for name, _, value in (one.partition(":=") for one in arguments.split())}
+    return {name: value for name, _, value in (argument.partition(":=") for argument in arguments.split())}
 
 
-def load(place: Place) -> World:
+def load(local_file: LocalFile) -> World:
     """Load a file with navsense, without missing models. Raises `NavsenseError`."""
-    xacro = parse_arguments(place.file.arguments) or None
-    return sdf.load(place.path, path=place.folders, xacro=xacro, missing="skip")
+    xacro = parse_arguments(local_file.file.arguments) or None
+    return sdf.load(local_file.path, path=local_file.folders, xacro=xacro, missing="skip")
 
 
 def list_missing_models(world: World) -> set[str]:
     """Return the URIs of the models that navsense skipped."""
-    start = "<include><uri>: "
-    return {note.what.removeprefix(start) for note in world.notes if note.what.startswith(start)}
+    return {note.what.removeprefix("<include><uri>: ") for note in world.notes if note.subject == "include"}
 
 
 def list_poses(world: World) -> dict[str, Pose]:
@@ -310,26 +309,30 @@ def shorten(name: str) -> str:
 def measure_difference(ours: Pose, theirs: Sequence[float]) -> float:
     """Return the largest difference between two poses; the quaternions q and -q are equal."""
     sign = math.copysign(1.0, sum(a * b for a, b in zip(ours.rotation, theirs[3:], strict=True)))
-    found = [*ours.position, *(sign * part for part in ours.rotation)]
+    numbers = [*ours.position, *(sign * part for part in ours.rotation)]
     scale = max(1.0, *map(abs, theirs))
-    return max(abs(a - b) for a, b in zip(found, theirs, strict=True)) / scale
+    return max(abs(a - b) for a, b in zip(numbers, theirs, strict=True)) / scale
 
 
-def compare(place: Place) -> Comparison:
+def compare(local_file: LocalFile) -> Comparison:
     """Compare navsense with the table on one file."""
-    file = place.file
+    file = local_file.file
     try:
-        world = load(place)
+        world = load(local_file)
     except NavsenseError as error:
         return compare_refusal(file, error)
     if file.refusal:
         return Comparison("different", "navsense accepts it now: delete its refusal from the table")
-    further = list_missing_models(world) - set(file.missing)
-    if further:
-        return Comparison("other models", f"not here: {', '.join(sorted(further))}")
+    missing = list_missing_models(world) - set(file.missing)
+    if missing:
+        return Comparison("other models", f"not here: {', '.join(sorted(missing))}")
     if file.errors:
-        known = file.errors[0] in LENIENCES
-        return Comparison("lenient") if known else Comparison("different", f"navsense accepts {' '.join(file.errors)}")
+        is_lenient = file.errors[0] in LENIENCES
+        return (
+            Comparison("lenient")
+            if is_lenient
+            else Comparison("different", f"navsense accepts {' '.join(file.errors)}")
+        )
     return compare_sensors(file, world)
 
 
@@ -351,11 +354,11 @@ def compare_sensors(file: File, world: World) -> Comparison:
     poses = 0
     for sensor in file.sensors:
         pose = ours.get(shorten(sensor.name))
-        own = sensor.name.rpartition("::")[2]
-        if sensor.type == "multicamera" and any(f"::{own}::" in mounted.name for mounted in world.sensors):
+        name = sensor.name.rpartition("::")[2]
+        if sensor.type == "multicamera" and any(f"::{name}::" in mounted.name for mounted in world.sensors):
             continue  # navsense has a sensor for each of its cameras
         if pose is None:
-            if own not in notes and f'type="{sensor.type}"' not in notes:
+            if name not in notes and f'type="{sensor.type}"' not in notes:
                 return Comparison("different", f"sensor {sensor.name} ({sensor.type}) is neither simulated nor noted")
             continue
         if sensor.pose is None:
@@ -374,107 +377,112 @@ import xacro
 from xacro import substitution_args
 file, folders, arguments = json.load(sys.stdin)
 def find(package):
-    return next(str(Path(one) / package) for one in folders if (Path(one) / package).is_dir())
+    return next(str(Path(folder) / package) for folder in folders if (Path(folder) / package).is_dir())
 substitution_args._eval_find = find
 print(xacro.process_file(file, mappings=arguments).toxml())
 """
 """A program that expands xacro. Only the search for packages is not xacro's own: it would need ROS."""
 
 
-def expand(place: Place, folder: Path) -> Path:
+def expand(local_file: LocalFile, folder: Path) -> Path:
     """Return the file for libsdformat: the file itself, or its expansion in `folder`. Raises `CalledProcessError`."""
-    if place.path.suffix != ".xacro":
-        return place.path
-    job = json.dumps([str(place.path), list(map(str, place.folders)), parse_arguments(place.file.arguments)])
+    if local_file.path.suffix != ".xacro":
+        return local_file.path
+    job = json.dumps(
+        [str(local_file.path), list(map(str, local_file.folders)), parse_arguments(local_file.file.arguments)]
+    )
     done = subprocess.run([sys.executable, "-c", EXPAND], input=job, capture_output=True, text=True, check=True)
-    path = folder / f"{place.file.blob}.urdf"
+    path = folder / f"{local_file.file.blob}.urdf"
     path.write_text(done.stdout, encoding="utf-8")
     return path
 
 
-def ask(program: Path, places: Sequence[Place]) -> list[File]:
-    """Return the answers of libsdformat to files. If it ends on one, the others are asked anew."""
-    answers: list[File] = []
+def run_libsdformat(program: Path, local_files: Sequence[LocalFile]) -> list[File]:
+    """Return the results of libsdformat for files. After a crash, the program runs again on the files that follow."""
+    results: list[File] = []
     with tempfile.TemporaryDirectory() as temporary:
         stubs = Path(temporary, "stubs")
         stubs.mkdir()
-        while len(answers) < len(places):
-            batch = places[len(answers) :][:BATCH]
+        while len(results) < len(local_files):
+            batch = local_files[len(results) :][:BATCH]
             arguments, files = [], []
-            for place in batch:
+            for local_file in batch:
                 try:
-                    path = expand(place, Path(temporary))
+                    path = expand(local_file, Path(temporary))
                 except subprocess.CalledProcessError:
                     path = Path(temporary, XACRO)
-                arguments += [f"SDF_PATH={os.pathsep.join(map(str, place.folders))}", str(path)]
-                files.append(place.file)
+                arguments += [f"SDF_PATH={os.pathsep.join(map(str, local_file.folders))}", str(path)]
+                files.append(local_file.file)
             command = [str(program.resolve()), str(stubs), *arguments]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             lines = done.stdout.splitlines()
-            answers += [read_answer(file, line) for file, line in zip(files, lines, strict=False)]
+            results += [read_result(file, line) for file, line in zip(files, lines, strict=False)]
             if len(lines) < len(batch):
-                answers.append(replace(files[len(lines)], errors=(CRASH,), missing=(), sensors=()))
-    return answers
+                results.append(replace(files[len(lines)], errors=(CRASH,), missing=(), sensors=()))
+    return results
 
 
-def read_answer(file: File, line: str) -> File:
-    """Return the answer of libsdformat in a line of the program."""
-    answer = json.loads(line, strict=False)
-    errors = dict.fromkeys(ERROR_CODES[code] for code in answer["errors"])
-    if Path(answer["file"]).name == XACRO:
+def read_result(file: File, line: str) -> File:
+    """Return the result of libsdformat in a line of the program."""
+    result = json.loads(line, strict=False)
+    errors = dict.fromkeys(ERROR_CODES[code] for code in result["errors"])
+    if Path(result["file"]).name == XACRO:
         errors = {XACRO: None}
-    sensors = () if errors else tuple(map(make_sensor, answer["sensors"]))
-    return replace(file, errors=tuple(errors), missing=tuple(sorted(answer["missing"])), sensors=sensors)
+    sensors = () if errors else tuple(map(make_sensor, result["sensors"]))
+    return replace(file, errors=tuple(errors), missing=tuple(sorted(result["missing"])), sensors=sensors)
 
 
-def make_sensor(answer: Sequence[Any]) -> Sensor:
-    """Return a sensor of libsdformat's answer."""
-    name, kind, pose = answer
+def make_sensor(fields: Sequence[Any]) -> Sensor:
+    """Return a sensor of libsdformat's result: name, type, pose."""
+    name, kind, pose = fields
     return Sensor(name, kind, tuple(pose) if pose else None)
 
 
-def report(places: Sequence[Place], *, verbose: bool) -> bool:
+def report(local_files: Sequence[LocalFile], *, verbose: bool) -> bool:
     """Print the differences and a summary. Return whether there are none."""
     kinds: Counter[str] = Counter()
     poses = 0
-    for place in places:
-        result = compare(place)
+    for local_file in local_files:
+        result = compare(local_file)
         kinds[result.kind] += 1
         poses += result.poses
         if result.difference or verbose:
             text = f": {result.difference}" if result.difference else ""
-            print(f"{place.path}: {result.kind}{text}")
-    print(f"{len(places)} files: {', '.join(f'{count} {kind}' for kind, count in kinds.most_common())}; {poses} poses")
+            print(f"{local_file.path}: {result.kind}{text}")
+    counts = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+    print(f"{len(local_files)} files: {counts}; {poses} poses")
     return not kinds["different"]
 
 
-def ask_all(program: Path, places: Sequence[Place]) -> dict[str, File]:
-    """Return libsdformat's answers that differ from the table, by hash; print each."""
-    answers = {}
-    for place, answer in zip(places, ask(program, places), strict=True):
-        if answer != place.file:
-            print(f"{place.path}: libsdformat answers {' '.join(answer.errors) or 'accepted'}, not as in the table")
-            answers[place.file.blob] = answer
-    print(f"libsdformat was asked about {len(places)} files, {len(answers)} answers differ from the table")
-    return answers
+def list_changed_results(program: Path, local_files: Sequence[LocalFile]) -> dict[str, File]:
+    """Return the results of libsdformat that differ from the table, by hash; print each."""
+    changed = {}
+    for local_file, result in zip(local_files, run_libsdformat(program, local_files), strict=True):
+        if result != local_file.file:
+            print(f"{local_file.path}: libsdformat: {' '.join(result.errors) or 'accepted'}, not as in the table")
+            changed[local_file.file.blob] = result
+    print(f"libsdformat read {len(local_files)} files; {len(changed)} results differ from the table")
+    return changed
 
 
 def main() -> None:
     """Compare the files below folders."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
-    parser.add_argument("--ask", type=Path, metavar="PROGRAM", help="the compiled sensors.cc")
-    parser.add_argument("--record", action="store_true", help="write the answers of PROGRAM to the table")
+    parser.add_argument("--program", type=Path, metavar="PROGRAM", help="the compiled sensors.cc")
+    parser.add_argument("--record", action="store_true", help="write the results of PROGRAM to the table")
     parser.add_argument("--verbose", action="store_true", help="print a line for each file")
-    given = parser.parse_args()
+    options = parser.parse_args()
     table = read_table()
-    places = find_places(table, given.folders)
-    answers = ask_all(given.ask, places) if given.ask else {}
-    if given.record:
-        write_table({**table, **answers})
-        places = [replace(place, file=answers.get(place.file.blob, place.file)) for place in places]
-    same = report(places, verbose=given.verbose)
-    sys.exit(0 if same and (given.record or not answers) else 1)
+    local_files = find_local_files(table, options.folders)
+    changed = list_changed_results(options.program, local_files) if options.program else {}
+    if options.record:
+        write_table({**table, **changed})
+        local_files = [
+            replace(local_file, file=changed.get(local_file.file.blob, local_file.file)) for local_file in local_files
+        ]
+    same = report(local_files, verbose=options.verbose)
+    sys.exit(0 if same and (options.record or not changed) else 1)
 
 
 if __name__ == "__main__":

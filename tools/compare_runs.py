@@ -62,15 +62,15 @@ def compare_run(old: Digests, new: Digests) -> str:
 
 def compare(old: Mapping[str, Digests], new: Mapping[str, Digests]) -> list[Difference]:
     """Return the runs that differ."""
-    found = []
+    differences = []
     for run in dict.fromkeys((*old, *new)):
         if run in old and run in new:
             why = compare_run(old[run], new[run])
         else:
             why = f"exists in the {'old' if run in old else 'new'} commit only"
         if why:
-            found.append(Difference(run, why))
-    return found
+            differences.append(Difference(run, why))
+    return differences
 
 
 def report(old: Mapping[str, Digests], new: Mapping[str, Digests]) -> bool:
@@ -102,12 +102,12 @@ def main() -> None:
     parser.add_argument("--save", type=Path, metavar="FILE.json", help="write the digests of NEW")
     parser.add_argument("--no-compare", action="store_true", help="save the digests of OLD and stop")
     parser.add_argument("--only", nargs="+", default=[], metavar="PATTERN", help="runs to compare, such as 'fault/*'")
-    given = parser.parse_args()
-    old = read_results(SCRIPT, given.old, given.only)
-    new = old if given.no_compare else read_results(SCRIPT, given.new, given.only)
-    if given.save:
-        given.save.write_text(json.dumps(new), encoding="utf-8")
-    sys.exit(0 if given.no_compare else not report(old, new))
+    options = parser.parse_args()
+    old = read_results(SCRIPT, options.old, options.only)
+    new = old if options.no_compare else read_results(SCRIPT, options.new, options.only)
+    if options.save:
+        options.save.write_text(json.dumps(new), encoding="utf-8")
+    sys.exit(0 if options.no_compare else not report(old, new))
 
 
 if __name__ == "__main__":

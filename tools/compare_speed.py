@@ -184,12 +184,12 @@ def measure_two_pairs(folders: Sequence[Path], names: Sequence[str], repeats: di
 
 def select_shares(times: Times) -> Times:
     """Return the pairs of each share whose two workloads were timed."""
-    found: Times = {}
+    ratios: Times = {}
     for name, (numerator, denominator) in SHARES.items():
         if numerator in times and denominator in times:
             rows = zip(times[numerator], times[denominator], strict=True)
-            found[name] = [(top[0] / bottom[0], top[1] / bottom[1]) for top, bottom in rows]
-    return found
+            ratios[name] = [(top[0] / bottom[0], top[1] / bottom[1]) for top, bottom in rows]
+    return ratios
 
 
 def table(times: Mapping[str, Sequence[tuple[float, float]]], unit: float) -> tuple[list[str], int]:

@@ -82,28 +82,28 @@ def run_script(script: str, commit: str | None, arguments: list[str]) -> dict[st
         }
         command = [sys.executable, str(ROOT / "tools" / script), str(source), str(output), *arguments]
         subprocess.run(command, cwd=ROOT, env=surroundings, check=True)
-        found: dict[str, Any] = json.loads(output.read_text(encoding="utf-8"))
-    return found
+        results: dict[str, Any] = json.loads(output.read_text(encoding="utf-8"))
+    return results
 
 
-def is_saved(given: str | None) -> bool:
+def is_saved(state: str | None) -> bool:
     """Return whether an argument names a file that --save wrote, and no commit."""
-    return given is not None and Path(given).suffix == ".json"
+    return state is not None and Path(state).suffix == ".json"
 
 
-def read_results(script: str, given: str | None, arguments: list[str]) -> dict[str, Any]:
+def read_results(script: str, state: str | None, arguments: list[str]) -> dict[str, Any]:
     """Return the results of a commit, of the working tree (None) or of a file that --save wrote."""
-    if given is not None and is_saved(given):
-        saved: dict[str, Any] = json.loads(Path(given).read_text(encoding="utf-8"))
+    if state is not None and is_saved(state):
+        saved: dict[str, Any] = json.loads(Path(state).read_text(encoding="utf-8"))
         return saved
-    print(f"==> {given or WORKING_TREE}", flush=True)
-    return run_script(script, given, arguments)
+    print(f"==> {state or WORKING_TREE}", flush=True)
+    return run_script(script, state, arguments)
 
 
 def check_source(source: str) -> None:
     """Exit if Python imports navsense from another folder than the checked-out source."""
     import navsense
 
-    found = Path(navsense.__file__).resolve()
-    if not found.is_relative_to(Path(source).resolve()):
-        sys.exit(f"navsense comes from {found}; it must come from {source}")
+    package = Path(navsense.__file__).resolve()
+    if not package.is_relative_to(Path(source).resolve()):
+        sys.exit(f"navsense comes from {package}; it must come from {source}")

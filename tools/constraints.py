@@ -25,7 +25,7 @@ def normalise_name(name: str) -> str:
 
 def list_requirements(roots: list[str]) -> dict[str, str]:
     """Return name and version of each requirement in `roots` and of all their requirements, as installed here."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     queue = [Requirement(root) for root in roots]
     while queue:
         requirement = queue.pop()
@@ -33,16 +33,16 @@ def list_requirements(roots: list[str]) -> dict[str, str]:
         if requirement.marker and not any(requirement.marker.evaluate({"extra": extra}) for extra in extras):
             continue
         name = normalise_name(requirement.name)
-        if name in found:
+        if name in versions:
             continue
         distribution = metadata.distribution(requirement.name)
-        found[name] = distribution.version
+        versions[name] = distribution.version
         for line in distribution.requires or ():
             inner = Requirement(line)
             if inner.marker is None or any(inner.marker.evaluate({"extra": extra}) for extra in extras):
                 inner.marker = None
                 queue.append(inner)
-    return found
+    return versions
 
 
 def main() -> None:

@@ -65,11 +65,11 @@ Key = tuple[str, str, str, str]
 
 def group_rows(rows: Sequence[Row]) -> dict[Key, list[Row]]:
     """Return the rows by output, parameter, unit and declared value, with the axes of one output together."""
-    found: dict[Key, list[Row]] = {}
+    groups: dict[Key, list[Row]] = {}
     for row in rows:
         key = (row.channel.partition(".")[0], row.estimate.parameter, row.unit, f"{row.estimate.declared:.6g}")
-        found.setdefault(key, []).append(row)
-    return found
+        groups.setdefault(key, []).append(row)
+    return groups
 
 
 def format_cell(rows: Sequence[Row]) -> str:
@@ -102,9 +102,9 @@ def format_section(kind: str, rows: Sequence[Row]) -> Iterator[str]:
         f"| channel | parameter | unit | declared | {rates} |",
         "|---" * (4 + len(RATES)) + "|",
     )
-    for (_, parameter, unit, declared), found in group_rows(rows).items():
-        cells = " | ".join(format_cell([row for row in found if row.rate == rate]) for rate in RATES)
-        yield f"| {format_axes(found)} | {parameter} | {unit} | {declared} | {cells} |"
+    for (_, parameter, unit, declared), group in group_rows(rows).items():
+        cells = " | ".join(format_cell([row for row in group if row.rate == rate]) for rate in RATES)
+        yield f"| {format_axes(group)} | {parameter} | {unit} | {declared} | {cells} |"
 
 
 def page(rows: Sequence[Row]) -> str:

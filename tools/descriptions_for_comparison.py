@@ -33,8 +33,8 @@ COMMANDS = (
 
 def list_files(folders: list[str]) -> Iterator[Path]:
     """Yield the world files below folders, each once."""
-    found = {path.resolve() for folder in folders for path in Path(folder).rglob("*") if path.suffix in SUFFIXES}
-    yield from sorted(path for path in found if path.is_file())
+    paths = {path.resolve() for folder in folders for path in Path(folder).rglob("*") if path.suffix in SUFFIXES}
+    yield from sorted(path for path in paths if path.is_file())
 
 
 def run_command(command: tuple[str, ...], path: Path) -> str:
@@ -42,7 +42,7 @@ def run_command(command: tuple[str, ...], path: Path) -> str:
     cli = importlib.import_module("navsense.cli")
     source = Path(str(cli.__file__))
     older = source.name == "cli.py" and "--skip-missing" not in source.read_text(encoding="utf-8")
-    options = ["--without-missing" if older and one == "--skip-missing" else one for one in command[1:]]
+    options = ["--without-missing" if older and argument == "--skip-missing" else argument for argument in command[1:]]
     main, arguments, output, code = cli.main, sys.argv, io.StringIO(), 0
     sys.argv = ["navsense", command[0], str(path), *options]
     try:
@@ -62,12 +62,12 @@ def main() -> None:
     """Run the commands for each file and write their output."""
     source, output, *folders = sys.argv[1:]
     check_source(source)
-    found = {}
+    outputs = {}
     for path in list_files(folders):
         name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
         for command in COMMANDS:
-            found[f"{name}: {' '.join(command)}"] = run_command(command, path).replace(source, "SOURCE")
-    Path(output).write_text(json.dumps(found), encoding="utf-8")
+            outputs[f"{name}: {' '.join(command)}"] = run_command(command, path).replace(source, "SOURCE")
+    Path(output).write_text(json.dumps(outputs), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -76,8 +76,8 @@ def format_picture(name: str, words: str) -> str:
 
 def get_reading(run: Run, name: str) -> Reading:
     """Return the reading of the vehicle's sensor with this name."""
-    found: Reading = run[f"auv::base::{name}"]
-    return found
+    reading: Reading = run[f"auv::base::{name}"]
+    return reading
 
 
 def compute_stddev(values: AnyArray) -> float:
@@ -136,20 +136,24 @@ def modes_row(name: str, reading: Reading, where: tuple[float, float]) -> list[s
     stated = np.sqrt(reading["velocity_covariance"][here][:, 0, 0])
     modes = np.unique(reading["velocity_mode"][here]).astype(int).tolist()
     figures = (np.nanmean(velocity[:, 0]), compute_stddev(velocity[:, 0]), float(np.nanmean(stated)))
-    return [name, ", ".join(MODES[mode] for mode in modes), *(format_number(1e3 * float(one), 1) for one in figures)]
+    return [
+        name,
+        ", ".join(MODES[mode] for mode in modes),
+        *(format_number(1e3 * float(figure), 1) for figure in figures),
+    ]
 
 
 def modes() -> Part:
     """Return bottom and water tracking over a hole: velocity and altitude along the track."""
-    found = list_instruments()
+    instruments = list_instruments()
     parts = (("over the bed", (0.0, 75.0)), ("over the hole", (120.0, 230.0)))
-    rows = [[words, *modes_row(name, reading, where)] for words, where in parts for name, reading, _ in found]
+    rows = [[words, *modes_row(name, reading, where)] for words, where in parts for name, reading, _ in instruments]
     head = ["where", "instrument", "tracks", "mean error, mm/s", "standard deviation, mm/s", "reported, mm/s"]
     drawn = [
         Line(name, SPEED * reading.time[::4], (reading["velocity"][::4, 0] - SPEED), colour, 1.3)
-        for name, reading, colour in found
+        for name, reading, colour in instruments
     ]
-    high = [Line(name, SPEED * reading.time, reading["altitude"], colour, 1.8) for name, reading, colour in found]
+    high = [Line(name, SPEED * reading.time, reading["altitude"], colour, 1.8) for name, reading, colour in instruments]
     lines = ([0.0, HOLE[0]], [BED - DEPTH] * 2), ([HOLE[1], WAY], [BED - DEPTH] * 2)
     true = [Line("true" if not k else "", x, y, TRUE_COLOUR, 1.4, "5 4") for k, (x, y) in enumerate(lines)]
     axes: dict[str, Any] = {"across": "position (m)", "x": (0.0, WAY), "shades": [(*HOLE, SHADE, "hole, 290 m deep")]}
@@ -167,13 +171,15 @@ AT = (50.0, 88.0, 110.0, 170.0)
 
 def ranges() -> Part:
     """Return altitudes with some beams without an echo."""
-    found = list_instruments()
+    instruments = list_instruments()
     rows = []
     for place in AT:
         row = round(place / SPEED * worlds.RATE)
-        good = f"{float(found[1][1]['beam_valid'][row].sum()):.0f}"
-        rows.append([f"{place:g} m", good, *(format_number(reading["altitude"][row], 1) for _, reading, _ in found)])
-    return Part(format_table(["position", "beams with a bottom echo", *(name for name, *_ in found)], rows))
+        good = f"{float(instruments[1][1]['beam_valid'][row].sum()):.0f}"
+        rows.append(
+            [f"{place:g} m", good, *(format_number(reading["altitude"][row], 1) for _, reading, _ in instruments)]
+        )
+    return Part(format_table(["position", "beams with a bottom echo", *(name for name, *_ in instruments)], rows))
 
 
 # GAP-4: beams of one ping
@@ -181,10 +187,10 @@ def ranges() -> Part:
 
 def beams() -> Part:
     """Return the beam values of the first ping with one beam without a bottom."""
-    found = list_instruments()
-    here = int(np.flatnonzero(found[2][1]["num_good_beams"] == 3.0)[0])
+    instruments = list_instruments()
+    here = int(np.flatnonzero(instruments[2][1]["num_good_beams"] == 3.0)[0])
     rows = []
-    for name, reading, _ in found:
+    for name, reading, _ in instruments:
         figures = [reading[key][here] for key in ("beam_range", "beam_velocity", "beam_deviation", "beam_valid")]
         for k, (distance, velocity, deviation, valid) in enumerate(zip(*figures, strict=True)):
             numbers = (format_number(distance, 2), format_number(velocity), format_number(1e3 * deviation, 1))
@@ -201,7 +207,7 @@ FLAT = f'{worlds.make_plane()}\n    <navsense:water surface="1000"/>'
 
 def speed() -> Part:
     """Return the deviation of the horizontal velocity by speed."""
-    found: dict[str, list[float]] = {"uuv": [], "dvl": [], "own": []}
+    deviations: dict[str, list[float]] = {"uuv": [], "dvl": [], "own": []}
     for fidelity, names in (("classic", ("uuv", "dvl")), ("physical", ("own",))):
         sensors = f"{worlds.make_woods_hole_sensor()}\n{worlds.OWN}"
         world = worlds.load(FLAT, sensors, worlds.make_uuv_plugin(), fidelity)
@@ -210,13 +216,13 @@ def speed() -> Part:
             run = ns.simulate(world, 300.0, seed=SEED, motion={"auv": motion})
             for name in names:
                 error = get_reading(run, name)["velocity"][:, :2] - (going, 0.0)
-                found[name].append(1e3 * compute_stddev(error))
-    wanted = [1e3 * math.sqrt(2.0) * (0.003 + 0.001 * going) for going in SPEEDS]
+                deviations[name].append(1e3 * compute_stddev(error))
+    declared = [1e3 * math.sqrt(2.0) * (0.003 + 0.001 * going) for going in SPEEDS]
     lines = [
-        Line("UUV Simulator, classic", SPEEDS, found["uuv"], UUV_COLOUR, dots=3.5),
-        Line("WHOI, classic", SPEEDS, found["dvl"], DS_COLOUR, dots=3.5),
-        Line("own, physical", SPEEDS, found["own"], OWN_COLOUR, dots=3.5),
-        Line("declared: root 2 (3 mm/s + 0.1 %)", SPEEDS, wanted, OWN_COLOUR, 1.2, "5 4"),
+        Line("UUV Simulator, classic", SPEEDS, deviations["uuv"], UUV_COLOUR, dots=3.5),
+        Line("WHOI, classic", SPEEDS, deviations["dvl"], DS_COLOUR, dots=3.5),
+        Line("own, physical", SPEEDS, deviations["own"], OWN_COLOUR, dots=3.5),
+        Line("declared: root 2 (3 mm/s + 0.1 %)", SPEEDS, declared, OWN_COLOUR, 1.2, "5 4"),
     ]
     panel = Panel(
         "Standard deviation of the horizontal velocity",
@@ -310,7 +316,10 @@ def long_term() -> Part:
     rows = [
         [
             name,
-            *(format_number(1e3 * one, 1) for one in (math.sqrt(float(np.mean(error[late, 0] ** 2))), float(said[-1]))),
+            *(
+                format_number(1e3 * number, 1)
+                for number in (math.sqrt(float(np.mean(error[late, 0] ** 2))), float(said[-1]))
+            ),
         ]
         for name, error, said in zip(("single pings", "long term"), (single, smooth), stated, strict=True)
     ]
@@ -345,7 +354,7 @@ def altitude() -> Part:
     panels = []
     for slope, roll, words in ((0.0, 0.0, "Level bed"), (0.3, 10.0, "Bed that rises by 0.3 ahead, rolled by 10°")):
         classic, physical = (simulate_pitching(slope, roll, name) for name in ("classic", "physical"))
-        given = [
+        curves = [
             ("UUV, classic", get_reading(classic, "uuv"), UUV_COLOUR),
             ("WHOI, classic", get_reading(classic, "dvl"), DS_COLOUR),
             ("both, physical", get_reading(physical, "uuv"), OWN_COLOUR),
@@ -353,7 +362,7 @@ def altitude() -> Part:
         ]
         lines = [
             Line(name, compute_pitch(r.time[::14]), (r["altitude"][::14] / HEIGHT - 1.0) * 100.0, colour, 2.0)
-            for name, r, colour in given
+            for name, r, colour in curves
         ]
         axes: dict[str, Any] = {"across": "pitch, nose down (°)", "up": "error of the altitude (%)"}
         panels.append(Panel(words, x=(-MOST, MOST), y=(-10.0, 50.0), lines=lines, **axes))
@@ -365,11 +374,11 @@ def angles() -> Part:
     """Return altitudes of instruments with other beam angles, 20 m above level ground."""
     rows = []
     for angle in (20.0, 22.5, 25.0, 30.0):
-        found = [
+        readings = [
             simulate_pings(worlds.make_woods_hole_sensor(angle=angle, deviation=0.0), fidelity)
             for fidelity in ("classic", "physical")
         ]
-        rows.append([f"{angle:g}°", *(format_number(float(one["altitude"][1])) for one in found)])
+        rows.append([f"{angle:g}°", *(format_number(float(reading["altitude"][1])) for reading in readings)])
     return Part(format_table(["beam angle", "WHOI, classic, m", "WHOI, physical (4° beams), m"], rows))
 
 
@@ -378,7 +387,7 @@ def simulate_pings(sensor: str, fidelity: str = "physical", around: str = FLAT) 
     world = worlds.load(around, sensor, fidelity=fidelity)
     motion = worlds.make_straight_motion((0.0, 0.0, HEIGHT), (1.0, 0.0, 0.0), 10.0)
     run = ns.simulate(world, 2.0, seed=SEED, motion={"auv": motion})
-    (name,) = (one.name for one in world.sensors)
+    (name,) = (sensor.name for sensor in world.sensors)
     return run[name]
 
 
@@ -395,8 +404,8 @@ def width() -> Part:
         ("4°, pattern", 'width_deg="4" weighting="pattern"'),
         ("4°, pattern, 0.15 dB/m", 'width_deg="4" weighting="pattern" absorption="0.15"'),
     )
-    for words, given in cases:
-        beam = f'<beams angle_deg="30" {given}><azimuths_deg>-135 135 45 -45</azimuths_deg></beams>'
+    for words, attributes in cases:
+        beam = f'<beams angle_deg="30" {attributes}><azimuths_deg>-135 135 45 -45</azimuths_deg></beams>'
         reading = simulate_pings(WIDE.format(beams=beam))
         slant = float(reading["beam_range"][1, 0])
         reported = (float(reading["altitude"][1]), float(reading["velocity"][1, 0]))
@@ -443,8 +452,8 @@ def course() -> Part:
     rows = []
     for i, words in enumerate(FRAMES):
         first, second = (get_reading(run, f"dvl{i}") for run in runs)
-        velocity = ", ".join(format_number(float(one), 2) for one in second["velocity"][3])
-        course_texts = [f"{math.degrees(float(one['course'][3])):03.0f}°" for one in (first, second)]
+        velocity = ", ".join(format_number(float(number), 2) for number in second["velocity"][3])
+        course_texts = [f"{math.degrees(float(reading['course'][3])):03.0f}°" for reading in (first, second)]
         rows.append([words, velocity, *course_texts])
     return Part(format_table(["axes of `frameName`", "velocity, m/s", "course, classic", "course, physical"], rows))
 
@@ -527,12 +536,12 @@ def systematic() -> Part:
     )
     motion = worlds.make_straight_motion((0.0, 0.0, HEIGHT), (1.0, 0.0, 0.2), 10.0)
     rows = []
-    for words, given in cases:
-        world = worlds.load(FRESH, WIDE.format(beams=given))
+    for words, elements in cases:
+        world = worlds.load(FRESH, WIDE.format(beams=elements))
         reading = get_reading(ns.simulate(world, 2.0, seed=SEED, motion={"auv": motion}), "own")
         at = int(np.flatnonzero(np.isfinite(reading["altitude"]))[3])
         high = reading["altitude"][at] / reading.ideal["altitude"][at]
-        numbers = [format_number(float(one), 4) for one in reading["velocity"][at]]
+        numbers = [format_number(float(number), 4) for number in reading["velocity"][at]]
         rows.append([words, *numbers, format_percent(float(high))])
     return Part(format_table(["error", "forward", "left", "up", "error of the altitude"], rows))
 
@@ -551,14 +560,14 @@ def ping_rate() -> Part:
     good = np.flatnonzero(np.isfinite(reading["altitude"]))
     time, high = reading.time[good], reading["altitude"][good]
     rate, age = 1.0 / np.diff(time), 1e3 * (time - reading["time_of_validity"][good])
-    wanted = np.linspace(2.0, 150.0, 75)
-    most = np.minimum(40.0, 1.0 / (2.0 * wanted / math.cos(math.radians(30.0)) / 1500.0 + 0.01))
+    ranges = np.linspace(2.0, 150.0, 75)
+    most = np.minimum(40.0, 1.0 / (2.0 * ranges / math.cos(math.radians(30.0)) / 1500.0 + 0.01))
     change = np.flatnonzero(np.abs(np.diff(rate, prepend=-1.0)) > 1e-6)
     change = np.append(change, rate.size - 1)
     across, up = make_steps(high[1:][change].tolist(), rate[change].tolist())
     lines = [
         Line("pings, of ticks at 40 Hz", across, up, OWN_COLOUR, 2.0),
-        Line("1 / (2 r / c + 10 ms)", wanted, most, TRUE_COLOUR, 1.1, "5 4"),
+        Line("1 / (2 r / c + 10 ms)", ranges, most, TRUE_COLOUR, 1.1, "5 4"),
         Line("both plug-ins, 7 Hz", [0.0, 150.0], [7.0, 7.0], DS_COLOUR, 1.8),
     ]
     ages = [
@@ -606,8 +615,8 @@ def topics() -> Part:
     sensors = f"{worlds.OWN}\n{worlds.GAZEBO}\n{worlds.make_woods_hole_sensor()}"
     world = worlds.load(FLAT, sensors, worlds.make_uuv_plugin())
     motion = worlds.make_straight_motion((0.0, 0.0, HEIGHT), (1.0, 0.0, 0.0), 10.0)
-    found = sorted(read_messages(world, motion))
-    return Part(format_table(["topic", "message"], [[f"`{topic}`", f"`{name}`"] for topic, name in found]))
+    messages = sorted(read_messages(world, motion))
+    return Part(format_table(["topic", "message"], [[f"`{topic}`", f"`{name}`"] for topic, name in messages]))
 
 
 PARTS: Mapping[str, Callable[[], Part]] = {
@@ -644,9 +653,9 @@ MARKED = re.compile(r"(<!-- made: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 def replace_parts(page: str, parts: Mapping[str, Part]) -> str:
     """Return the page with these parts replaced."""
 
-    def make_part(found: re.Match[str]) -> str:
-        begin, name, end = found.groups()
-        return f"{begin}{parts[name].text}\n{end}" if name in parts else found.group(0)
+    def make_part(match: re.Match[str]) -> str:
+        begin, name, end = match.groups()
+        return f"{begin}{parts[name].text}\n{end}" if name in parts else match.group(0)
 
     return MARKED.sub(make_part, page)
 
@@ -668,9 +677,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Write the figures and pictures of docs/explanation/dvl.md.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where something is out of date")
     parser.add_argument("--only", action="append", choices=tuple(PARTS), help="this part alone; may be repeated")
-    given = parser.parse_args()
-    names = given.only or list(PARTS)
-    if given.check:
+    options = parser.parse_args()
+    names = options.only or list(PARTS)
+    if options.check:
         wrong = find_outdated(names)
         for name in wrong:
             print(f"docs/explanation/dvl.md: {name} is out of date: run `python tools/dvl_gaps.py`", file=sys.stderr)

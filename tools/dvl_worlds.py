@@ -136,9 +136,9 @@ def make_woods_hole_sensor(
     deviation: float = DEVIATION,
 ) -> str:
     """Return the Woods Hole sensor with beams (degrees) and the deviation (m/s) of a beam."""
-    given = {"name": name, "frame": frame, "angle": f"{angle:g}", "deviation": f"{deviation:g}"}
+    values = {"name": name, "frame": frame, "angle": f"{angle:g}", "deviation": f"{deviation:g}"}
     ranges = "ranges" if name == "dvl" else f"{name}_ranges"
-    return WOODS_HOLE.format(**given, ranges=ranges, azimuths=[f"{a:g}" for a in azimuths])
+    return WOODS_HOLE.format(**values, ranges=ranges, azimuths=[f"{a:g}" for a in azimuths])
 
 
 def make_beam(i: int, azimuth: float) -> str:

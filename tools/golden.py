@@ -76,15 +76,15 @@ def simulate_example(kind: type[Sensor], fidelity: str) -> dict[str, Rows]:
     world = example_world(("sensor", golden_spec(kind, fidelity)))
     run = ns.simulate(world, COUNT / RATE, seed=SEED, runs=[RUN], fidelity=fidelity)
     reading = run["robot::arm::sensor"]
-    found = {"truth.time": select_samples(reading.time)}
+    samples = {"truth.time": select_samples(reading.time)}
     turn_on = {f"{name}_turn_on": array for name, array in reading.turn_on_bias.items()}
     groups: tuple[tuple[str, Mapping[str, AnyArray]], ...] = (
         ("reading", {**reading.arrays, "emitted": reading.emitted, "valid": reading.valid}),
         ("error", {**reading.bias, **turn_on, "clock": reading.clock_error}),
     )
     for group, arrays in groups:
-        found |= {f"{group}.{name}": select_samples(array[0]) for name, array in sorted(arrays.items())}
-    return found | {f"truth.{name}": select_samples(array) for name, array in sorted(reading.ideal.items())}
+        samples |= {f"{group}.{name}": select_samples(array[0]) for name, array in sorted(arrays.items())}
+    return samples | {f"truth.{name}": select_samples(array) for name, array in sorted(reading.ideal.items())}
 
 
 def read_golden(kind: type[Sensor]) -> dict[str, dict[str, Rows]]:

@@ -34,9 +34,9 @@ UNREAD = ("run.gz.mcap",)
 """Recordings whose readings navsense does not read back: messages of Gazebo."""
 
 
-def list_arrays(found: Dataset) -> Iterator[tuple[str, AnyArray]]:
+def list_arrays(dataset: Dataset) -> Iterator[tuple[str, AnyArray]]:
     """Yield every array of a recording with its name."""
-    for name, reading in found.items():
+    for name, reading in dataset.items():
         yield f"{name}/time", reading.time
         yield f"{name}/clock_error", reading.clock_error
         yield f"{name}/arrival", reading.arrival
@@ -45,12 +45,12 @@ def list_arrays(found: Dataset) -> Iterator[tuple[str, AnyArray]]:
         for group in ARRAY_GROUPS:
             arrays = getattr(reading, group)
             yield from ((f"{name}/{group}/{key}", array) for key, array in arrays.items())
-    for link, truth in found.truth.items():
+    for link, truth in dataset.truth.items():
         for key in ("time", "position", "orientation", "velocity", "angular_velocity", "acceleration"):
             yield f"truth/{link}/{key}", getattr(truth, key)
-    if found.current is not None:
-        yield "current/time", found.current.time
-        yield "current/velocity", found.current.velocity
+    if dataset.current is not None:
+        yield "current/time", dataset.current.time
+        yield "current/velocity", dataset.current.velocity
 
 
 def compute_digests(path: Path) -> dict[str, str]:
@@ -74,8 +74,8 @@ def main(folder: Path) -> None:
     ns.record(world, paths, DURATION, seed=SEED, epoch=EPOCH, truth_rate=TRUTH_RATE)
     declared = world_to_json(world)
     (folder / "declared.json").write_text(json.dumps(declared, indent=1) + "\n")
-    found = {path.name: compute_digests(path) for path in paths if path.name not in UNREAD}
-    (folder / "digests.json").write_text(json.dumps(found, indent=1) + "\n")
+    digests = {path.name: compute_digests(path) for path in paths if path.name not in UNREAD}
+    (folder / "digests.json").write_text(json.dumps(digests, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ def list_variants(text: str) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(text.splitlines(), start=1):
         if number < 4:
             continue
-        start = sum(len(one) + 1 for one in text.splitlines()[: number - 1])
+        start = sum(len(line) + 1 for line in text.splitlines()[: number - 1])
         spots = [(m[1], *m.span(2)) for m in re.finditer(r"<([\w:]+)[^<>]*>([^<>]+)</", line)]
         spots += [(f"{m[1]}=", *m.span(2)) for m in re.finditer(r'([\w:]+)="([^"]*)"', line)]
         for what, begin, end in spots:
@@ -74,14 +74,14 @@ def list_variants(text: str) -> Iterator[tuple[str, str]]:
 
 def make_errors() -> dict[str, list[str]]:
     """Return the problems of each variant of the file of own elements that has problems."""
-    found = {}
+    problems_by_file = {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "dive.sdf"
         for name, text in list_variants(OWN_ELEMENTS.read_text(encoding="utf-8")):
             path.write_text(text, encoding="utf-8")
             if problems := list_problems(path):
-                found[name] = problems
-    return found
+                problems_by_file[name] = problems
+    return problems_by_file
 
 
 def make_golden() -> dict[str, dict[str, object]]:

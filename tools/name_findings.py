@@ -128,7 +128,7 @@ def find_definitions(path: str, body: Iterable[ast.AST], *, in_class: bool, is_p
             public = is_public and not node.name.startswith("_")
             is_class = isinstance(node, ast.ClassDef)
             kind = "class" if is_class else "function" if not in_class else "method"
-            if in_class and any(ast.unparse(one).endswith("property") for one in node.decorator_list):
+            if in_class and any(ast.unparse(decorator).endswith("property") for decorator in node.decorator_list):
                 kind = "property"
             if not (node.name.startswith("__") and node.name.endswith("__")):
                 yield Definition(node.name, kind, path, node.lineno, public)
@@ -164,7 +164,7 @@ def find_names(sources: Mapping[str, str]) -> list[Finding]:
     """Return the findings in a package, given as sources by path: by section, then the most used first."""
     trees = {path: ast.parse(source) for path, source in sources.items()}
     uses = Counter(name for tree in trees.values() for name in find_uses(tree, frozenset()))
-    found: dict[tuple[str, str], list[Definition]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[Definition]] = defaultdict(list)
     classes: dict[str, list[Definition]] = defaultdict(list)
     for path, tree in trees.items():
         parts = PurePosixPath(path).with_suffix("").parts
@@ -175,13 +175,13 @@ def find_names(sources: Mapping[str, str]) -> list[Finding]:
             if definition.kind == "class":
                 classes[definition.name].append(definition)
             if definition.kind in FUNCTIONS and is_bare(definition.name):
-                found[BARE, definition.name].append(definition)
+                groups[BARE, definition.name].append(definition)
             if is_vague(definition):
-                found[VAGUE_NAME, definition.name].append(definition)
+                groups[VAGUE_NAME, definition.name].append(definition)
     for name, several in classes.items():
         if len(several) > 1:
-            found[DUPLICATE, name] = several
-    findings = [Finding(section, name, tuple(places), uses[name]) for (section, name), places in found.items()]
+            groups[DUPLICATE, name] = several
+    findings = [Finding(section, name, tuple(places), uses[name]) for (section, name), places in groups.items()]
     return sorted(findings, key=lambda finding: (SECTIONS.index(finding.section), -finding.uses, finding.name))
 
 

@@ -87,11 +87,11 @@ def is_written_by_hand(page: Path) -> bool:
 def read_blocks(text: str) -> list[Block]:
     """Return the code blocks of a page in order."""
     blocks = []
-    for found in BLOCK.finditer(text):
-        kind = "hidden" if found["hidden"] is not None else "code"
-        line = text.count("\n", 0, found.start(kind))
-        language = "python" if kind == "hidden" else found["language"]
-        blocks.append(Block(line, language, found[kind], found["file"] or "", found["reason"] or ""))
+    for match in BLOCK.finditer(text):
+        kind = "hidden" if match["hidden"] is not None else "code"
+        line = text.count("\n", 0, match.start(kind))
+        language = "python" if kind == "hidden" else match["language"]
+        blocks.append(Block(line, language, match[kind], match["file"] or "", match["reason"] or ""))
     return blocks
 
 

@@ -78,13 +78,13 @@ def main() -> int:
     """Write or check the page."""
     parser = argparse.ArgumentParser(description="Write docs/reference/parts.md from the catalogue of parts.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where the page is out of date")
-    wanted = page()
+    text = page()
     if parser.parse_args().check:
-        if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != wanted:
+        if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
             print("docs/reference/parts.md is out of date: run `python tools/parts.py`", file=sys.stderr)
             return 1
         return 0
-    PAGE.write_text(wanted, encoding="utf-8")
+    PAGE.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -37,18 +37,18 @@ class AbsentError(Exception):
 
 def find_python() -> Path:
     """Return the interpreter of the readers' environment; create the environment if needed."""
-    found, mark = PLACE / "bin" / "python", PLACE / "readers.txt"
-    wanted = "\n".join(READERS)
-    if mark.is_file() and mark.read_text(encoding="utf-8") == wanted:
-        return found
+    python, mark = PLACE / "bin" / "python", PLACE / "readers.txt"
+    requirements = "\n".join(READERS)
+    if mark.is_file() and mark.read_text(encoding="utf-8") == requirements:
+        return python
     print(f"making an environment for {', '.join(READERS)}: a few minutes", flush=True)
     venv.create(PLACE, clear=True, with_pip=True)
-    command = (str(found), "-m", "pip", "--quiet", "--disable-pip-version-check", "install", *READERS)
+    command = (str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", "install", *READERS)
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
         raise AbsentError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "pip failed")
-    mark.write_text(wanted, encoding="utf-8")
-    return found
+    mark.write_text(requirements, encoding="utf-8")
+    return python
 
 
 def read_with_mhkit(path: str) -> dict[str, Any]:
@@ -60,8 +60,8 @@ def read_with_mhkit(path: str) -> dict[str, Any]:
     named = {name: data[name] for name in ("heading", "pitch", "roll", "depth", "number")}
     named |= {"temperature": data["temp"], "range": data["dist_bt"].T, "bottom": data["vel_bt"].T}
     named["velocity"] = data["vel"].transpose("time", "range", "dir")
-    found = {name: array.values.astype(float).tolist() for name, array in named.items()}
-    return found | {"time": (data["time"].values.astype("int64") / 1e9).tolist()}
+    arrays = {name: array.values.astype(float).tolist() for name, array in named.items()}
+    return arrays | {"time": (data["time"].values.astype("int64") / 1e9).tolist()}
 
 
 def seconds(century: int, year: int, month: int, day: int, hour: int, minute: int, second: int, part: int) -> float:
@@ -77,13 +77,13 @@ def read_with_adcpreader(path: str) -> dict[str, Any]:
     bottoms = [ensemble["bottom_track"] for ensemble in ensembles]
     profiles = [ensemble["velocity"] for ensemble in ensembles]
     names = {"heading": "Heading", "pitch": "Pitch", "roll": "Roll", "number": "Ensnum", "temperature": "Temp"}
-    found: dict[str, Any] = {name: [float(one[key]) for one in leaders] for name, key in names.items()}
-    found["time"] = [seconds(*one["RTCY2K"]) for one in leaders]
-    found["bottom"] = [[float(one[f"BTVel{k}"]) for k in range(1, 5)] for one in bottoms]
-    found["range"] = [[float(one[f"Range{k}"]) for k in range(1, 5)] for one in bottoms]
-    columns = [[[float(v) for v in one[f"Velocity{k}"]] for k in range(1, 5)] for one in profiles]
-    found["velocity"] = [[list(cell) for cell in zip(*column, strict=True)] for column in columns]
-    return found
+    arrays: dict[str, Any] = {name: [float(row[key]) for row in leaders] for name, key in names.items()}
+    arrays["time"] = [seconds(*row["RTCY2K"]) for row in leaders]
+    arrays["bottom"] = [[float(row[f"BTVel{k}"]) for k in range(1, 5)] for row in bottoms]
+    arrays["range"] = [[float(row[f"Range{k}"]) for k in range(1, 5)] for row in bottoms]
+    columns = [[[float(v) for v in row[f"Velocity{k}"]] for k in range(1, 5)] for row in profiles]
+    arrays["velocity"] = [[list(cell) for cell in zip(*column, strict=True)] for column in columns]
+    return arrays
 
 
 def write_logs(folder: Path) -> dict[str, Any]:
@@ -141,9 +141,9 @@ def write_logs(folder: Path) -> dict[str, Any]:
     }
     values |= {"bottom_velocity": np.concatenate((bottom, fourth[:, 0]), axis=1)}
     (folder / "earth.pd0").write_bytes(pd0.encode(common | values))
-    own = turn.transpose(0, 2, 1)
-    beams: dict[str, Any] = {"velocity": (own[:, None] @ earth[..., None])[..., 0] @ towards.T, "coordinates": 0x07}
-    beams |= {"bottom_velocity": (own @ bottom[..., None])[..., 0] @ towards.T, "bottom_range": far}
+    inverse = turn.transpose(0, 2, 1)
+    beams: dict[str, Any] = {"velocity": (inverse[:, None] @ earth[..., None])[..., 0] @ towards.T, "coordinates": 0x07}
+    beams |= {"bottom_velocity": (inverse @ bottom[..., None])[..., 0] @ towards.T, "bottom_range": far}
     (folder / "beam.pd0").write_bytes(pd0.encode(common | beams))
     degrees = {name: np.degrees(value) for name, value in (("heading", heading), ("pitch", pitch), ("roll", roll))}
     return {
@@ -166,29 +166,31 @@ SINGLE = 1e-6
 """Relative error of a reader in single precision."""
 
 
-def find_disagreements(name: str, found: Mapping[str, Any], truth: Mapping[str, Any], *, turned: bool) -> Iterator[str]:
+def find_disagreements(
+    name: str, arrays: Mapping[str, Any], truth: Mapping[str, Any], *, turned: bool
+) -> Iterator[str]:
     """Yield the differences of a reader. `turned` velocities also have the rounding of beams and attitude."""
     import numpy as np
 
-    count = len(found["number"])
-    for key, value in found.items():
-        wanted = truth["far"] if key == "range" and turned else truth[key]
-        read, wanted = np.array(value), np.array(wanted)[:count]
+    count = len(arrays["number"])
+    for key, value in arrays.items():
+        expected = truth["far"] if key == "range" and turned else truth[key]
+        read, expected = np.array(value), np.array(expected)[:count]
         if key in ("bottom", "velocity"):
-            read, wanted = (read[..., :3], wanted[..., :3]) if turned else (read, wanted)
+            read, expected = (read[..., :3], expected[..., :3]) if turned else (read, expected)
             # Half a step of each of four beams by a = 1.46, and 0.005 degrees of each angle of 3.5 m/s.
             bound = 0.5e-3 * (2.0 * 1.4619 + 0.5) + 3.0 * math.radians(0.005) * 3.5 if turned else 0.5e-3
         else:
             bound = 0.5 * STEPS.get(key, 0.01)
-        bound += SINGLE * max(float(np.abs(wanted).max()), 1.0) if key != "time" else 1e-6
-        off = float(np.abs(read - wanted).max())
-        if read.shape != wanted.shape or not off <= bound:
+        bound += SINGLE * max(float(np.abs(expected).max()), 1.0) if key != "time" else 1e-6
+        off = float(np.abs(read - expected).max())
+        if read.shape != expected.shape or not off <= bound:
             yield f"{name}: {key} is off by {off:g}, more than {bound:g}"
 
 
 def compare() -> list[str]:
     """Write logs, read them, and return the differences."""
-    found: list[str] = []
+    disagreements: list[str] = []
     inside = find_python()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -202,17 +204,17 @@ def compare() -> list[str]:
             command = (str(inside), "-W", "ignore", __file__, "--inside", reader, str(folder / f"{log}.pd0"), str(out))
             done = subprocess.run(command, check=False, capture_output=True, text=True)
             if done.returncode:
-                found.append(f"{reader} fails on {log} coordinates: {done.stderr.strip().splitlines()[-1]}")
+                disagreements.append(f"{reader} fails on {log} coordinates: {done.stderr.strip().splitlines()[-1]}")
                 continue
             read = json.loads(out.read_text(encoding="utf-8"))
             if len(read["number"]) != least:
-                found.append(f"{reader}: {len(read['number'])} ensembles, not {least}")
+                disagreements.append(f"{reader}: {len(read['number'])} ensembles, not {least}")
             wrong = list(find_disagreements(f"{reader}, {log}", read, truth, turned=log == "beam"))
             print(
                 f"{reader}, {log} coordinates: {len(read['number'])} ensembles, {'otherwise' if wrong else 'the same'}"
             )
-            found += wrong
-    return found
+            disagreements += wrong
+    return disagreements
 
 
 def main() -> None:

@@ -66,6 +66,7 @@ from navsense.sdf.parse import (
 )
 from navsense.sdf.parse import range as ranges
 from navsense.sdf.plugins.registry import MODEL_PLUGINS, SENSOR_PLUGINS
+from navsense.sdf.ros_names import ROS2_SCHEMA
 from navsense.sensors import SENSORS, Dvl, Magnetometer, MessageDialect, Sensor, TrackMode
 from navsense.world import CurrentTopic, MountedSensor
 
@@ -95,6 +96,7 @@ SECTIONS: list[tuple[str, str, Place]] = [
     ("World", "world", schema.WORLD),
     ("World", "physics", schema.PHYSICS),
     ("World", "spherical_coordinates", schema.SPHERICAL_COORDINATES),
+    ("World", "navsense:geoid", schema.GEOID),
     ("World", "atmosphere", world.ATMOSPHERE),
     ("World", "navsense:gravity", schema.GRAVITY_MODEL),
     ("World", "navsense:magnetic_field", schema.MAGNETIC_MODEL),
@@ -120,6 +122,8 @@ SECTIONS: list[tuple[str, str, Place]] = [
     ("Models", "link", schema.LINK),
     ("Models", "joint", schema.JOINT),
     ("Models", "axis, axis2", schema.JOINT_AXIS),
+    ("Models", "limit", schema.JOINT_LIMIT),
+    ("Models", "mimic", schema.JOINT_MIMIC),
     ("Models", "xyz", schema.XYZ),
     ("Models", "frame", schema.FRAME),
     ("Models", "pose", schema.POSE),
@@ -191,7 +195,7 @@ SECTIONS: list[tuple[str, str, Place]] = [
         for file, plugin in SENSOR_PLUGINS.items()
         if file not in schema.CAMERA_PLUGIN_FILES[1:]
     ),
-    ("Plug-ins of sensors", "ros of libgazebo_ros_camera.so", schema.CAMERA_PLUGIN_ROS),
+    ("Plug-ins of sensors", "ros of a plug-in of ROS 2", ROS2_SCHEMA),
     *(("Plug-ins of sensors", file, plugin.schema) for file, plugin in MODEL_PLUGINS.items()),
     ("Plug-ins of sensors", schema.DSROS_DVL_FILE, schema.DSROS_DVL_PLUGIN),
     ("Plug-ins of drives", "drive", DRIVE),
@@ -228,6 +232,7 @@ STRICTER = {
     "unknown, repeated or misplaced part of a sensor, clock or noise": "a misspelt element would change the readings",
     "the same in a plug-in of a sensor that is read": "a misspelt element would change the readings",
     "the same in an element of navsense": "only navsense reads it",
+    "two sensors of one name in a link, of which one is a plug-in": "sensors are told apart by their names",
     "invalid value of an element that is read": "libsdformat uses a default, or a part of the value",
     "number out of its range, such as a rate below 0": "the value has no meaning",
     "`<max_step_size>` of 0 or less": "sensors without a rate would have none",
@@ -256,13 +261,13 @@ def read_texts(name: str) -> dict[str, tuple[str, str, str]]:
 def list_field_texts(spec: Any) -> dict[str, str]:
     """Return the documentation of the fields of a dataclass, from its docstring."""
     texts: dict[str, str] = {}
-    for names, text in FIELD_TEXT.findall(inspect.getdoc(spec) or ""):
-        first, *others = names.split(", ")
+    for names, paragraph in FIELD_TEXT.findall(inspect.getdoc(spec) or ""):
+        first, *suffixes = names.split(", ")
         stem = first.rpartition("_")[0]
-        own, *further = re.split(r"; (?=\w+: )", " ".join(text.split()).rstrip("."))
-        for name in (first, *(stem + other if other.startswith("_") else other for other in others)):
-            texts[name] = own
-        for name, meaning in (item.split(": ", 1) for item in further):
+        text, *sentences = re.split(r"; (?=\w+: )", " ".join(paragraph.split()).rstrip("."))
+        for name in (first, *(stem + suffix if suffix.startswith("_") else suffix for suffix in suffixes)):
+            texts[name] = text
+        for name, meaning in (item.split(": ", 1) for item in sentences):
             texts.setdefault(name, meaning)
     return texts
 
@@ -320,32 +325,32 @@ def list_bound_rows(binding: ElementBinding[Any]) -> dict[str, tuple[str, str, s
 
 def format_section(name: str, place: Place) -> Iterator[str]:
     """Yield the section of an element. Raises ValueError if `sdf_texts` lacks a name or has one too many."""
-    found = place.schema if isinstance(place, ElementBinding) else place
+    schema = place.schema if isinstance(place, ElementBinding) else place
     written = list_bound_rows(place) if isinstance(place, ElementBinding) else {}
     for tag, (kind, default, meaning) in read_texts(name).items():
         bound = written.get(tag, ("", "", ""))
         written[tag] = (bound[0] if kind == "=" else kind, bound[1] if default == "=" else default, meaning)
-    wanted = {*(found.children - INTERNAL), *(f"@{attribute}" for attribute in found.attributes)}
-    written.update((tag, row) for tag, row in COMMON.items() if tag in wanted - written.keys())
+    names = {*(schema.children - INTERNAL), *(f"@{attribute}" for attribute in schema.attributes)}
+    written.update((tag, row) for tag, row in COMMON.items() if tag in names - written.keys())
     undocumented = [tag for tag, (_, _, meaning) in written.items() if not meaning]
-    if written.keys() != wanted or undocumented:
-        wrong = sorted([*(written.keys() ^ wanted), *undocumented])
+    if written.keys() != names or undocumented:
+        wrong = sorted([*(written.keys() ^ names), *undocumented])
         raise ValueError(f"{name}: tools/sdf_texts.py lacks or has in excess: {', '.join(wrong)}")
     yield f"### {name}"
     yield ""
     if isinstance(place, ElementBinding):
         yield f"Fields of `{place.spec.__module__.removeprefix('navsense.')}.{place.spec.__name__}`."
         yield ""
-    if wanted:
+    if names:
         yield "| element, @attribute | type | default | meaning, unit |"
         yield "|---|---|---|---|"
         attributes_first = sorted(written.items(), key=lambda row: not row[0].startswith("@"))
         yield from (f"| `{tag}` | {' | '.join(cells)} |" for tag, cells in attributes_first)
         yield ""
-    excluded = [(tag, f"not supported: {text}") for tag, text in found.unsupported.items()]
-    excluded += [(f"@{tag}", f"not supported: {text}") for tag, text in found.ignored_attributes.items()]
-    effect = "an error" if found.strict else "a warning outside sensors" if found.strict is None else "a warning"
-    excluded += [(tag, f"{effect}: {text}") for tag, text in found.forbidden.items()]
+    excluded = [(tag, f"not supported: {text}") for tag, text in schema.unsupported.items()]
+    excluded += [(f"@{tag}", f"not supported: {text}") for tag, text in schema.ignored_attributes.items()]
+    effect = "an error" if schema.strict else "a warning outside sensors" if schema.strict is None else "a warning"
+    excluded += [(tag, f"{effect}: {text}") for tag, text in schema.forbidden.items()]
     if excluded:
         yield "| element | reason |"
         yield "|---|---|"
@@ -475,11 +480,11 @@ def format_series_table() -> Iterator[str]:
     yield "|---|---|---|---|"
     for name, spec in list_message_specs():
         for topic, types in list_topics(spec):
-            others = [types.get(kind, "") for kind in SIMULATED_SERIES]
-            if set(others) != {types["measured"]}:
+            series_types = [types.get(kind, "") for kind in SIMULATED_SERIES]
+            if set(series_types) != {types["measured"]}:
                 texts = [
-                    "absent" if not other else "the same" if other == types["measured"] else format_message_type(other)
-                    for other in others
+                    "absent" if not kind else "the same" if kind == types["measured"] else format_message_type(kind)
+                    for kind in series_types
                 ]
                 yield f"| {name} | `{topic}` | {' | '.join(texts)} |"
 

@@ -97,8 +97,8 @@ def find_claims(tree: ast.Module, file: str) -> Iterator[Claim]:
                 yield from visit(statement.body, inner)
             elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
                 for decorator in statement.decorator_list:
-                    found = find_named_rows(decorator, file)
-                    yield from (Claim(row, f"{prefix}::{statement.name}", line) for row, line in found)
+                    named_rows = find_named_rows(decorator, file)
+                    yield from (Claim(row, f"{prefix}::{statement.name}", line) for row, line in named_rows)
             else:
                 yield from (Claim(row, prefix, line) for row, line in find_named_rows(statement, file))
 
@@ -148,14 +148,14 @@ def main() -> int:
     """Write or check the page."""
     parser = argparse.ArgumentParser(description="Write docs/reference/requirements.md from its table and the tests.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where the page is out of date")
-    wanted = page()
+    text = page()
     if parser.parse_args().check:
         current = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-        if current != wanted:
+        if current != text:
             print("docs/reference/requirements.md is out of date: run `make requirements`", file=sys.stderr)
             return 1
         return 0
-    PAGE.write_text(wanted, encoding="utf-8")
+    PAGE.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -109,10 +109,10 @@ def compute_digest(value: Any) -> str:
         if array.dtype.hasobject:
             raise TypeError(f"an array of objects has no digest: {array!r}")
         kind, content = f"{array.dtype.str} {array.shape}", np.ascontiguousarray(array).tobytes()
-    found = hashlib.blake2b(digest_size=16)
-    found.update(f"{len(kind)}:{kind}".encode())
-    found.update(content)
-    return found.hexdigest()
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(f"{len(kind)}:{kind}".encode())
+    digest.update(content)
+    return digest.hexdigest()
 
 
 def list_named_arrays(arrays: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -123,35 +123,35 @@ def list_named_arrays(arrays: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def reading_arrays(reading: Any) -> Arrays:
     """Return all arrays of a reading."""
-    found: Arrays = {f"values.{name}": array for name, array in list_named_arrays(reading)}
+    arrays: Arrays = {f"values.{name}": array for name, array in list_named_arrays(reading)}
     for group in ("truth", "errors"):
-        found |= {f"{group}.{name}": array for name, array in list_named_arrays(get(reading, group))}
+        arrays |= {f"{group}.{name}": array for name, array in list_named_arrays(get(reading, group))}
     # An earlier commit has the turn-on biases and the bits of the faults among the errors.
-    found |= {
+    arrays |= {
         f"errors.{name}_turn_on": array for name, array in list_named_arrays(getattr(reading, "turn_on_bias", {}))
     }
     fault = getattr(reading, "fault", {})
     if fault:
-        found["errors.fault"] = get(module("navsense.messages.fault"), "pack_bits")(fault)
-    if "errors.fault" in found:
-        found["errors.fault"] = np.asarray(found["errors.fault"], dtype=np.float64)
+        arrays["errors.fault"] = get(module("navsense.messages.fault"), "pack_bits")(fault)
+    if "errors.fault" in arrays:
+        arrays["errors.fault"] = np.asarray(arrays["errors.fault"], dtype=np.float64)
     for name in ("time", "clock_error", "valid", "emitted", "arrival", "stamp", "true_stamp"):
-        found[name] = get(reading, name)
-    return found
+        arrays[name] = get(reading, name)
+    return arrays
 
 
 def dataclass_arrays(value: Any) -> Arrays:
     """Return the arrays in the fields of a dataclass, also of those in it."""
-    found: Arrays = {}
+    arrays: Arrays = {}
     for field in fields(value):
         part, name = getattr(value, field.name), ARRAYS.get(field.name, field.name)
         if isinstance(part, np.ndarray | int | float | bool):
-            found[name] = part
+            arrays[name] = part
         elif is_dataclass(part):
-            found |= {f"{name}.{key}": array for key, array in dataclass_arrays(part).items()}
-        elif isinstance(part, tuple) and all(isinstance(one, int | float) for one in part):
-            found[name] = np.array(part, dtype=np.float64)
-    return found
+            arrays |= {f"{name}.{key}": array for key, array in dataclass_arrays(part).items()}
+        elif isinstance(part, tuple) and all(isinstance(number, int | float) for number in part):
+            arrays[name] = np.array(part, dtype=np.float64)
+    return arrays
 
 
 def with_prefix(prefix: str, arrays: Arrays) -> Arrays:
@@ -161,16 +161,16 @@ def with_prefix(prefix: str, arrays: Arrays) -> Arrays:
 
 def run_arrays(run: Any) -> Arrays:
     """Return all arrays of a run in memory or of a recording: readings, truth of the links and current."""
-    found: Arrays = {}
+    arrays: Arrays = {}
     for name in run:
         reading = run[name]
-        found |= with_prefix(name, reading_arrays(reading))
-        found[f"{name}/labels"] = json.dumps([reading.type, reading.frame, sorted(reading.unit.items())])
+        arrays |= with_prefix(name, reading_arrays(reading))
+        arrays[f"{name}/labels"] = json.dumps([reading.type, reading.frame, sorted(reading.unit.items())])
     for name in run.truth:
-        found |= with_prefix(f"truth of {name}", dataclass_arrays(run.truth[name]))
+        arrays |= with_prefix(f"truth of {name}", dataclass_arrays(run.truth[name]))
     if run.current is not None:
-        found |= with_prefix("current", dataclass_arrays(run.current))
-    return found
+        arrays |= with_prefix("current", dataclass_arrays(run.current))
+    return arrays
 
 
 def simulate(path: Path, fidelity: str, duration: float = DURATION, **options: Any) -> Arrays:
@@ -187,9 +187,9 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def simulate_example(one: Any, options: Mapping[str, Any], duration: float, _: Path) -> Arrays:
+def simulate_example(world: Any, options: Mapping[str, Any], duration: float, _: Path) -> Arrays:
     """Return the arrays of a run of an example spec."""
-    return run_arrays(ns.simulate(one, duration, seed=SEED, **options))
+    return run_arrays(ns.simulate(world, duration, seed=SEED, **options))
 
 
 def runs_of_examples() -> Iterator[tuple[str, Run]]:
@@ -197,15 +197,15 @@ def runs_of_examples() -> Iterator[tuple[str, Run]]:
     testing = module("navsense.testing")
     for kind in ns.sensors.SENSORS:
         spec: Any = get(kind, "witness")()
-        one = get(testing, "witness_world")(("sensor", spec))
-        yield f"batch/{kind.type}", partial(simulate_example, one, {"runs": 3}, 1.5)
+        world = get(testing, "witness_world")(("sensor", spec))
+        yield f"batch/{kind.type}", partial(simulate_example, world, {"runs": 3}, 1.5)
         yield f"apply/{kind.type}", partial(apply_errors, spec)
         for fidelity in FIDELITIES:
             if kind.type == "adcp" and fidelity == "classic":
                 axes = type(spec.coordinates)("instrument")
-                one = get(testing, "witness_world")(("sensor", replace(spec, coordinates=axes)))
+                world = get(testing, "witness_world")(("sensor", replace(spec, coordinates=axes)))
             options = {"runs": [3], "fidelity": fidelity, "epoch": 5}
-            yield f"example/{kind.type}/{fidelity}", partial(simulate_example, one, options, 3.0)
+            yield f"example/{kind.type}/{fidelity}", partial(simulate_example, world, options, 3.0)
 
 
 def apply_errors(spec: Any, _: Path) -> Arrays:
@@ -257,17 +257,17 @@ def live_arrays(steps: Iterable[Any], sim: Any) -> Arrays:
     for step in steps:
         for name in step.readings:
             parts.setdefault(name, []).append(step.readings[name])
-    found: Arrays = {}
+    arrays: Arrays = {}
     for name, readings in parts.items():
         rows = [reading_arrays(reading) for reading in readings]
         for key in rows[0]:
-            found[f"{name}/{key}"] = np.concatenate([np.atleast_1d(row[key]) for row in rows])
+            arrays[f"{name}/{key}"] = np.concatenate([np.atleast_1d(row[key]) for row in rows])
     instants = np.linspace(0.0, 0.9, 37)
-    for one in sim.world.clocks:
-        found[f"clock {one.name}"] = sim.clock(one.name).time(instants)
-    for one in sim.world.sensors:
-        found[f"clock of {one.name}"] = sim.sensor(one.name).clock.time(instants)
-    return found
+    for name in [clock_spec.name for clock_spec in sim.world.clocks]:
+        arrays[f"clock {name}"] = sim.clock(name).time(instants)
+    for name in [mounted.name for mounted in sim.world.sensors]:
+        arrays[f"clock of {name}"] = sim.sensor(name).clock.time(instants)
+    return arrays
 
 
 def simulate_live(text: str, folder: Path) -> Arrays:
@@ -365,8 +365,8 @@ def read_calibration_samples(folder: Path) -> Arrays:
     """Return what calibration reads from a recording."""
     loaded, path = ns.load(write(folder, list_worlds()["sensor/magnetometer"])), folder / "run.npz"
     ns.record(loaded, path, 3.0, seed=SEED)
-    found = ns.calibration.read(path, attitude="truth")
-    return {"field": found.field, "rotation": found.rotation_ws}
+    samples = ns.calibration.read(path, attitude="truth")
+    return {"field": samples.field, "rotation": samples.rotation_ws}
 
 
 def read_recording(name: str, suffix: str, folder: Path) -> Arrays:
@@ -382,12 +382,12 @@ def read_messages(suffix: str, ros: str, folder: Path) -> Arrays:
 
     path = folder / f"run{suffix}"
     ns.record(ns.load(write(folder, list_worlds()["sensor/all"])), path, DURATION, seed=SEED, epoch=7, ros=ros)
-    found: dict[str, list[bytes]] = {}
+    topics: dict[str, list[bytes]] = {}
     with path.open("rb") as file:
         for schema, channel, message in make_reader(file).iter_messages():
-            rows = found.setdefault(f"{channel.topic} {schema.name if schema else ''}", [])
+            rows = topics.setdefault(f"{channel.topic} {schema.name if schema else ''}", [])
             rows.append(f"{message.log_time} {message.publish_time} ".encode() + message.data)
-    return {topic: b"\n".join(rows) for topic, rows in found.items()}
+    return {topic: b"\n".join(rows) for topic, rows in topics.items()}
 
 
 def read_device_log(name: str, suffix: str, folder: Path) -> Arrays:
@@ -452,15 +452,15 @@ def make_tumbling_readings(count: int = 400) -> tuple[Any, Any]:
 def calibrate(name: str, options: Mapping[str, Any], _: Path) -> Arrays:
     """Return the numbers of a calibration, and readings that it corrected."""
     field, attitude = make_tumbling_readings()
-    given = (field, attitude) if name == "known_attitude" else (field,)
-    result = getattr(ns.calibration, name)(*given, **options)
-    found = {
+    arguments = (field, attitude) if name == "known_attitude" else (field,)
+    result = getattr(ns.calibration, name)(*arguments, **options)
+    arrays = {
         key: get(result, key)
         for key in ("scale", "bias", "soft_iron", "covariance", "residual_stddev", "freedom", "count", "matrix")
     }
     if result.direction is not None:
-        found["direction"] = result.direction
-    return {**found, "calibrated": result.apply(field)}
+        arrays["direction"] = result.direction
+    return {**arrays, "calibrated": result.apply(field)}
 
 
 def evaluate_blocks(_: Path) -> Arrays:
@@ -481,11 +481,11 @@ def evaluate_blocks(_: Path) -> Arrays:
             attitude, field, 4e-5, direction, bias, rotation_bs=attitude[3]
         ),
     }
-    found: Arrays = {}
+    arrays: Arrays = {}
     for name, block in results.items():
-        found[f"{name}.residual"] = block[0]
-        found |= {f"{name}.jacobian {i}": jacobian for i, jacobian in enumerate(block[1])}
-    return found
+        arrays[f"{name}.residual"] = block[0]
+        arrays |= {f"{name}.jacobian {i}": jacobian for i, jacobian in enumerate(block[1])}
+    return arrays
 
 
 def evaluate_factors(_: Path) -> Arrays:
@@ -513,28 +513,28 @@ def evaluate_factors(_: Path) -> Arrays:
             (6, 3),
         ),
     }
-    found: Arrays = {}
+    arrays: Arrays = {}
     for name, (factor, at, columns) in cases.items():
         rows = factor.dim()
         jacobians = [np.zeros((rows, count), order="F") for count in columns]
-        found[f"{name}.error"] = factor.evaluateError(*at, *jacobians)
-        found |= {f"{name}.jacobian {i}": jacobian for i, jacobian in enumerate(jacobians)}
+        arrays[f"{name}.error"] = factor.evaluateError(*at, *jacobians)
+        arrays |= {f"{name}.jacobian {i}": jacobian for i, jacobian in enumerate(jacobians)}
     for name in ("ReducedMagFactor2", "ReducedMagFactor3"):
         keys = range(int(name[-1]))
         for i, part in enumerate(getattr(f, name)(*keys, field, attitude, 1e-7).optimum()):
-            found[f"{name}.optimum {i}"] = part
+            arrays[f"{name}.optimum {i}"] = part
     local = f.local_field(0.82, 0.15, 488.0, 2026.9, frame="ENU")
-    return {**found, "local field": np.array([local.strength, *local.direction])}
+    return {**arrays, "local field": np.array([local.strength, *local.direction])}
 
 
 def estimate_parameters(kind: Any, _: Path) -> Arrays:
     """Return the figures that the readings of a sensor's example spec show."""
     rows = module("navsense.analysis.declared").table(get(kind, "witness")(), (20.0,), SEED, effort=0.01)
-    found: Arrays = {}
+    arrays: Arrays = {}
     for number, row in enumerate(rows):
         parts = dataclass_arrays(row.estimate)
-        found |= {f"row {number} {row.channel}/{name}": part for name, part in parts.items()}
-    return found
+        arrays |= {f"row {number} {row.channel}/{name}": part for name, part in parts.items()}
+    return arrays
 
 
 def runs_of_analysis() -> Iterator[tuple[str, Run]]:
@@ -574,11 +574,11 @@ def main() -> None:
     source, output, *patterns = sys.argv[1:]
     check_source(source)
     sys.path.append(str(Path(source).parent))  # for `tests.verification` of that commit
-    found = {}
+    digests = {}
     for name, run in list_runs().items():
         if not patterns or any(fnmatch.fnmatch(name, pattern) for pattern in patterns):
-            found[name] = compute_digests(run)
-    Path(output).write_text(json.dumps(found), encoding="utf-8")
+            digests[name] = compute_digests(run)
+    Path(output).write_text(json.dumps(digests), encoding="utf-8")
 
 
 if __name__ == "__main__":

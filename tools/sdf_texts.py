@@ -80,7 +80,7 @@ def write_error_model(unit: str, prefix: str = "", *, has_scale: bool = True) ->
     factor = f"\n        {scale} | one or three numbers | 1 | factor; `scale_factor` is 1 less" if has_scale else ""
     return f"""{offset} | one or three numbers | 0 | {unit}; `mean`
         {drift} | one or three numbers ≥ 0 | 0 | {unit}, stationary deviation of the dynamic bias
-        {frequency} | one or three numbers ≥ 0 | 1/3600 | Hz, reciprocal of the correlation time
+        {frequency} | one or three numbers ≥ 0 | 1/3600 | Hz, reciprocal of the correlation time; 0: constant
         {noise} | one or three numbers ≥ 0 | 0 | {unit}; `stddev`{factor}"""
 
 
@@ -140,8 +140,13 @@ TEXTS: dict[str, str] = {
         world_frame_orientation | `ENU` | `ENU` | other orientations are an error
         latitude_deg | number | 0 | degrees
         longitude_deg | number | 0 | degrees
-        elevation | number | 0 | m
+        elevation | number | 0 | m above the ellipsoid
         heading_deg | number | 0 | degrees counter-clockwise from east to x
+        navsense:geoid | element | elevation is above sea level | mean sea level, for the barometer
+    """,
+    "navsense:geoid": """
+        @file | path | required | grid in GeographicLib's PGM format, such as `egm96-5.pgm`
+        @interpolation | `cubic` or `bilinear` | `cubic` | between the points of the grid
     """,
     "atmosphere": """
         @type | `adiabatic` | required | other types are an error
@@ -235,7 +240,22 @@ TEXTS: dict[str, str] = {
         axis | element | | axis of a joint that a log moves
         axis2 | element | | checked, without effect
     """,
-    "axis, axis2": "xyz | three numbers | 0 0 1 | unit vector",
+    "axis, axis2": """
+        xyz | three numbers | 0 0 1 | unit vector
+        limit | element | | see [limit](#limit)
+        mimic | element | | see [mimic](#mimic)
+    """,
+    "mimic": """
+        @joint | text | required | joint that this axis follows
+        @axis | `axis` | `axis` | axis of that joint
+        multiplier | number | 1 | position per position of that joint
+        offset | number | 0 | rad or m, added to the position
+        reference | number | 0 | rad or m, subtracted from that joint's position
+    """,
+    "limit": """
+        lower | number or inf | none | rad or m; a log below it gives a warning
+        upper | number or inf | none | rad or m; a log above it gives a warning
+    """,
     "xyz": "@expressed_in | text | | frame of the vector",
     "frame": f"""
         {NAME}
@@ -287,7 +307,7 @@ TEXTS: dict[str, str] = {
         {POSE}
         update_rate | number | 0 | Hz; 0: once per `max_step_size`
         topic | text | topic of Gazebo | topic of the messages
-        visualize | flag | false | beams of range sensors and DVLs as markers
+        visualize | flag | false | beams of range sensors, DVLs and ADCPs as markers
         frame_id | text | full name of the sensor | frame of the messages
         gz_frame_id | text | | older form of `<frame_id>`
         ignition_frame_id | text | | older form of `<frame_id>`
@@ -448,7 +468,7 @@ TEXTS: dict[str, str] = {
         cy | number | (height + 1) / 2 | ROS 2: px
         hack_baseline | number | 0 | ROS 2: m
     """,
-    "ros of libgazebo_ros_camera.so": """
+    "ros of a plug-in of ROS 2": """
         namespace | text | | first part of the topic
         remapping | text | | `OLD:=NEW`; any number
         argument | text | | `--ros-args --remap OLD:=NEW`; any number
@@ -668,9 +688,9 @@ TEXTS: dict[str, str] = {
         robotNamespace | text | name of the model | first part of the topic
         topicName | text | `imu_data` | rest of the topic
         updateRateHZ | number ≥ 0 | 1 | Hz; 0: the rate of the sensor; the smaller rate applies
-        frameName | text | frame of the sensor | frame of the messages
+        frameName | text | frame of the sensor | frame of the messages; Gazebo requires it in ROS 1
         gaussianNoise | number ≥ 0 | 0 | rad/s and m/s²; added to `stddev` of all axes
-        initialOrientationAsReference | flag | false | false: orientation from the axes of the world
+        initialOrientationAsReference | flag | false | true: `<orientation_reference_frame>` of the sensor applies
         initial_orientation_as_reference | flag | false | the same, of ROS 2
         {ROS2}
     """,

@@ -238,18 +238,18 @@ def magnetic_readings(count: int) -> tuple[Any, Any]:
 def calibration(function: str, inputs: Inputs) -> Workload:
     """Return a calibration, with attitudes or without."""
     field, attitude = magnetic_readings(CALIBRATION_READINGS)
-    given = (field, attitude) if function == "known_attitude" else (field,)
+    arguments = (field, attitude) if function == "known_attitude" else (field,)
     calibrate = getattr(inputs.ns.calibration, function)
-    return Workload(lambda: calibrate(*given, unit="uT"))
+    return Workload(lambda: calibrate(*arguments, unit="uT"))
 
 
 def factors(inputs: Inputs) -> Workload:
     """Return residuals and Jacobians of a million magnetometer factors, written into existing arrays."""
     field, attitude = magnetic_readings(FACTORS)
-    given = (attitude, field, 50.0, np.array([0.44, 0.04, -0.897]), np.zeros(3))
+    arguments = (attitude, field, 50.0, np.array([0.44, 0.04, -0.897]), np.zeros(3))
     evaluate = inputs.ns.factors.blocks.mag_factor1
-    out = evaluate(*given)
-    return Workload(lambda: evaluate(*given, out=out))
+    out = evaluate(*arguments)
+    return Workload(lambda: evaluate(*arguments, out=out))
 
 
 def imu_errors(inputs: Inputs) -> Workload:

@@ -48,46 +48,46 @@ Keys = dict[Start, dict[str, list[str]]]
 @contextmanager
 def record_keys() -> Iterator[set[random_streams.StreamKey]]:
     """Collect the keys of all streams that open within the context."""
-    found: set[random_streams.StreamKey] = set()
+    keys: set[random_streams.StreamKey] = set()
     original = random_streams.make_spawn_key
 
     def recording(key: random_streams.StreamKey) -> tuple[int, ...]:
-        found.add(tuple(key))
+        keys.add(tuple(key))
         return original(key)
 
     random_streams.make_spawn_key = recording
     try:
-        yield found
+        yield keys
     finally:
         random_streams.make_spawn_key = original
 
 
 def group_keys(keys: set[random_streams.StreamKey]) -> Keys:
     """Return the keys in a fixed order, grouped by their start and channel."""
-    found: Keys = {}
+    groups: Keys = {}
     for key in sorted(keys, key=lambda key: [str(part) for part in key]):
         start = tuple(str(part) if isinstance(part, str) else int(part) for part in key[:3])
         channel, process = (str(part) for part in (key[3:] or ("", "")))
-        found.setdefault(start, {}).setdefault(channel, []).append(process)
-    return found
+        groups.setdefault(start, {}).setdefault(channel, []).append(process)
+    return groups
 
 
 def record_run_keys(world: World, fidelity: str) -> Keys:
     """Return the keys of a short run."""
-    with record_keys() as found:
+    with record_keys() as keys:
         ns.simulate(world, DURATION, seed=SEED, runs=[RUN], fidelity=fidelity)
-    return group_keys(found)
+    return group_keys(keys)
 
 
 def record_live_keys(world: World) -> Keys:
     """Return the keys of a short live run in which every clock is read."""
-    with record_keys() as found, ns.live(world, seed=SEED, run=RUN) as run:
+    with record_keys() as keys, ns.live(world, seed=SEED, run=RUN) as run:
         run.step()
         for clock in world.clocks:
             run.clock(clock.name).time(0.0)
         for sensor in world.sensors:
             run.sensor(sensor.name).clock.time(0.0)
-    return group_keys(found)
+    return group_keys(keys)
 
 
 def record_apply_keys(kind: type[Sensor]) -> Keys:
@@ -95,9 +95,9 @@ def record_apply_keys(kind: type[Sensor]) -> Keys:
     spec, ticks = kind.example_spec(), Ticks(np.arange(3, dtype=np.int64), RATE)
     ideal = spec.ideal(example_motion(), EXAMPLE_ENVIRONMENT, ticks)
     derived = {output.name for output in spec.outputs} - ideal.keys()
-    with record_keys() as found:
+    with record_keys() as keys:
         simulate_readings(spec, ticks.time, ideal, seed=SEED, run=RUN, skip_ideal=derived, require_finite=False)
-    return group_keys(found)
+    return group_keys(keys)
 
 
 def list_keys() -> dict[str, Keys]:

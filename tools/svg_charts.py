@@ -66,7 +66,7 @@ def compute_ticks(low: float, high: float) -> list[float]:
     """Return round numbers between limits."""
     rough = (high - low) / ABOUT
     scale = 10.0 ** math.floor(math.log10(rough))
-    step = min((m * scale for m in (1.0, 2.0, 5.0, 10.0)), key=lambda one: abs(math.log(one / rough)))
+    step = min((m * scale for m in (1.0, 2.0, 5.0, 10.0)), key=lambda size: abs(math.log(size / rough)))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [round(k * step, 12) for k in range(first, last + 1)]
 

@@ -29,13 +29,13 @@ def list_requirements() -> list[str]:
 
 def lowest_constraints() -> list[str]:
     """Return the constraints `NAME==LOWEST VERSION`. Raise `ValueError` for a requirement without a lower bound."""
-    found = []
+    pins = []
     for requirement in list_requirements():
         bound = BOUND.match(requirement)
         if bound is None:
             raise ValueError(f"pyproject.toml: {requirement} has no lower bound")
-        found.append(f"{bound[1]}=={bound[2]}")
-    return sorted(set(found))
+        pins.append(f"{bound[1]}=={bound[2]}")
+    return sorted(set(pins))
 
 
 def run_suite(versions: str, python: str, folder: Path, arguments: list[str]) -> bool:
@@ -45,12 +45,12 @@ def run_suite(versions: str, python: str, folder: Path, arguments: list[str]) ->
     print(f"==> environment with the {versions} versions in {here}", flush=True)
     subprocess.run([python, "-m", "venv", "--clear", here], check=True)
     pip = [inside, "-m", "pip", "--disable-pip-version-check", "--no-input"]
-    wanted = [*pip, "install", "--progress-bar", "off", "--upgrade", "--editable", f"{ROOT}[test]"]
+    command = [*pip, "install", "--progress-bar", "off", "--upgrade", "--editable", f"{ROOT}[test]"]
     if versions == "lowest":
         constraints = here / "lowest.txt"
         constraints.write_text("\n".join(lowest_constraints()) + "\n", encoding="utf-8")
-        wanted += ["--constraint", str(constraints)]
-    if subprocess.run(wanted, check=False).returncode:
+        command += ["--constraint", str(constraints)]
+    if subprocess.run(command, check=False).returncode:
         print(f"==> the {versions} versions: cannot be installed", flush=True)
         return False
     subprocess.run([inside, "--version"], check=True)
@@ -68,11 +68,11 @@ def main() -> None:
     parser.add_argument("versions", nargs="*", metavar="lowest|newest", help="both by default")
     parser.add_argument("--python", default=sys.executable, help="the interpreter of the environments")
     parser.add_argument("--at", type=Path, default=ROOT / "build" / "versions", help="the folder of the environments")
-    given = parser.parse_args(sys.argv[1:cut])
-    chosen = given.versions or ["lowest", "newest"]
+    options = parser.parse_args(sys.argv[1:cut])
+    chosen = options.versions or ["lowest", "newest"]
     if set(chosen) - {"lowest", "newest"}:
         parser.error("versions are lowest and newest")
-    passed = [run_suite(versions, given.python, given.at.resolve(), sys.argv[cut + 1 :]) for versions in chosen]
+    passed = [run_suite(versions, options.python, options.at.resolve(), sys.argv[cut + 1 :]) for versions in chosen]
     sys.exit(not all(passed))
 
 

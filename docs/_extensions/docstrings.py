@@ -28,7 +28,9 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
         "Worlds and runs",
         {
             "navsense": "",
-            "navsense.world": "World Model Link MountedSensor Switch Note",
+            "navsense.world": (
+                "World Model Link Joint Solid MountedSensor OpticalFrame Switch Note CurrentTopic LayersTopic"
+            ),
             "navsense.runner.run": "Run RecordResult",
             "navsense.simulation.live_run": "LiveRun Step LiveSensor LiveClock",
         },
@@ -59,6 +61,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
         {
             "navsense.environment.base": "Environment VectorField UniformField FieldSum",
             "navsense.core.geodesy": "Origin",
+            "navsense.environment.geoid": "Geoid",
             "navsense.environment.gravity": "NormalGravity",
             "navsense.environment.magnetic": "WorldMagneticModel Dipole Anomaly",
             "navsense.environment.atmosphere": "Atmosphere",

@@ -8,9 +8,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from navsense.clock import Clock
 from navsense.core import atomic
 from navsense.core.errors import RecordingError, SimulationError, Where
+from navsense.core.geodesy import Origin
 from navsense.core.names import resolve_name
 from navsense.core.summaries import list_changes
 from navsense.core.text import format_count
@@ -30,6 +33,7 @@ from navsense.environment.current import (
     TideTable,
     UuvGaussMarkovProcess,
 )
+from navsense.environment.geoid import Geoid
 from navsense.environment.gravity import NormalGravity
 from navsense.environment.magnetic import Anomaly, Dipole, WorldMagneticModel
 from navsense.environment.water import Water
@@ -62,21 +66,21 @@ def format_noise(noise: Noise) -> str:
     if noise.has_dynamic_bias:
         deviation = noise.dynamic_bias_stddev * math.sqrt(noise.dynamic_bias_correlation_time / 2.0)
         parts.append(f"(stationary stddev of the dynamic bias {deviation:.3g})")
-    if noise.classic:
-        parts.append("(classic)")
-    return ", ".join(parts) or "no noise"
+    text = ", ".join(parts) or "no noise"
+    return f"{text} (classic)" if noise.classic else text
 
 
 def format_motion(model: Model, *, is_given: bool) -> str:
     """Return the motion of a model. `is_given` is true if the caller replaces it."""
     if model.static:
         return "static"
-    if model.motion is not None and is_given:
-        return f"follows --motion{format_motion_details(model.motion)}"
-    if model.motion is None or isinstance(model.motion, Stationary):
+    motion = model.root_motion
+    if motion is not None and is_given:
+        return f"follows --motion{format_motion_details(motion)}"
+    if motion is None or isinstance(motion, Stationary):
         return "stationary (no navsense:motion; use --motion)"
-    end = "without end" if math.isinf(model.motion.end) else f"until {model.motion.end:g} s"
-    return f"follows navsense:motion {end}{format_motion_details(model.motion)}"
+    end = "without end" if math.isinf(motion.end) else f"until {motion.end:g} s"
+    return f"follows navsense:motion {end}{format_motion_details(motion)}"
 
 
 def format_motion_details(motion: Motion) -> str:
@@ -87,8 +91,8 @@ def format_motion_details(motion: Motion) -> str:
     count = format_count(commands.time.size, "velocity command")
     if commands.drive is None:
         return f" ({count})"
-    *others, last = USED_COMMANDS[commands.drive.kind]
-    return f" ({count}: {', '.join(others)} and {last}, {commands.drive.name})"
+    *names, last_name = USED_COMMANDS[commands.drive.kind]
+    return f" ({count}: {', '.join(names)} and {last_name}, {commands.drive.name})"
 
 
 def format_log_noise(motion: Motion) -> str:
@@ -116,6 +120,8 @@ def format_sensor(sensor: MountedSensor, *, topics: bool = True) -> Iterator[str
     topic = f", topic {sensor.topic}" if topics else ""
     yield f"    {sensor.spec.type} at {sensor.rate:g} Hz on {sensor.clock or 'true time'}{topic}"
     yield f"    frame {sensor.frame}"
+    if sensor.optical_frame is not None:
+        yield f"    optical frame: {sensor.optical_frame.name}"
     if not sensor.is_on or sensor.switches:
         states = ["on" if sensor.is_on else "off"]
         states += [f"{'on' if switch.on else 'off'} at {switch.time:g} s" for switch in sensor.switches]
@@ -124,10 +130,10 @@ def format_sensor(sensor: MountedSensor, *, topics: bool = True) -> Iterator[str
         yield f"    latency (s): {format_changes(sensor.latency)}"
     if sensor.faults.random_kinds:
         yield f"    faults: {format_changes(replace(sensor.faults, scheduled=()))}"
-    for one in sensor.faults.scheduled:
-        what = f" of {one.array} by {format_numbers(one.value)}" if one.array else ""
-        period = f", every {one.period:g} s" if one.period else ""
-        yield f"    scheduled fault: {one.kind}{what} {format_span(one.start, one.end)}{period}"
+    for fault in sensor.faults.scheduled:
+        what = f" of {fault.array} by {format_numbers(fault.value)}" if fault.array else ""
+        period = f", every {fault.period:g} s" if fault.period else ""
+        yield f"    scheduled fault: {fault.kind}{what} {format_span(fault.start, fault.end)}{period}"
     for output, noises in sensor.spec.noise().items():
         if len(set(noises)) == 1:
             yield f"    {output} ({find_noise_unit(sensor, output)}): {format_noise(noises[0])}"
@@ -215,11 +221,11 @@ def format_tide(tide: TidalCurrent) -> str:
     if isinstance(tide.flow, TideTable):
         source = f"a table of {format_count(tide.flow.times.size, 'row')} from {tide.flow.start}"
     elif isinstance(tide.flow, HarmonicFlow):
-        source = f"{', '.join(one.name for one in tide.flow.constituents)} from {tide.flow.start}"
+        source = f"{', '.join(constituent.name for constituent in tide.flow.constituents)} from {tide.flow.start}"
     else:
         source = f"a {USER_DEFINED} flow"
     ebb = tide.flood_direction + math.pi if tide.ebb_direction is None else tide.ebb_direction
-    degrees = (math.degrees(one) % 360.0 for one in (tide.flood_direction, ebb))
+    degrees = (math.degrees(angle) % 360.0 for angle in (tide.flood_direction, ebb))
     return "tide of {}, flood to {:g} deg, ebb to {:g} deg".format(source, *degrees)
 
 
@@ -256,12 +262,22 @@ def format_current(field: VectorField) -> str:
     return format_field(field)
 
 
+def format_geoid(geoid: Geoid, origin: Origin) -> str:
+    """Return the file of a geoid, the undulation at the origin and the altitude of the origin above sea level."""
+    title = f" ({geoid.description})" if geoid.description else ""
+    undulation = float(geoid.undulation_at(np.array([origin.latitude]), np.array([origin.longitude]))[0])
+    above = f"the origin is {origin.elevation - undulation:.2f} m above it"
+    return f"{geoid.file}{title}, {geoid.interpolation}, {undulation:.2f} m above the ellipsoid; {above}"
+
+
 def format_environment(environment: Environment) -> Iterator[str]:
     """Yield the lines of a world's origin, fields, water and signals."""
     if environment.origin is not None:
         origin = environment.origin
         place = f"latitude {math.degrees(origin.latitude):.9g} deg, longitude {math.degrees(origin.longitude):.9g} deg"
         yield f"  origin: {place}, elevation {origin.elevation:g} m, heading {math.degrees(origin.heading):g} deg"
+        if environment.geoid is not None:
+            yield f"  geoid: {format_geoid(environment.geoid, origin)}"
     yield f"  gravity (m/s^2): {format_field(environment.gravity)}"
     field = environment.magnetic_field
     yield f"  magnetic field (T): {format_field(field)}"

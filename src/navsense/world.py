@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +18,7 @@ import numpy as np
 
 from navsense.clock import Clock, Latency
 from navsense.core.errors import SimulationError, Where
-from navsense.core.names import get_short_name, resolve_name
+from navsense.core.names import WORLD_FRAME, get_short_name, resolve_name
 from navsense.core.pose import Pose
 from navsense.core.summaries import (
     Summary,
@@ -29,6 +31,7 @@ from navsense.core.summaries import (
 from navsense.core.text import format_count
 from navsense.core.ticks import MAX_RATE, MIN_RATE, check_rate
 from navsense.core.typing import BoolArray, Quaternion, Times, Vector
+from navsense.core.units import DEGREE
 from navsense.core.validation import check_number, validate_types
 from navsense.environment.base import Environment
 from navsense.environment.terrain.base import Shape
@@ -38,6 +41,7 @@ from navsense.motion.derived import attach, get_base
 from navsense.motion.joints import JointKind, JointTrack
 from navsense.motion.velocity_commands import Drive, VelocityCommands
 from navsense.sensors.base import HasWarnings, Sensor, list_signals
+from navsense.sensors.camera import Camera
 from navsense.sensors.imu import Imu
 
 
@@ -54,11 +58,11 @@ NamedT = TypeVar("NamedT", bound=HasName)
 
 def find_by_name(objects: Sequence[NamedT], name: str, what: str) -> NamedT:
     """Return the object with a full name or an unambiguous ending of one. Raises `UnknownNameError`."""
-    for one in objects:
-        if one.name == name:
-            return one
-    full = resolve_name(name, [one.name for one in objects], what)
-    return next(one for one in objects if one.name == full)
+    for candidate in objects:
+        if candidate.name == name:
+            return candidate
+    full = resolve_name(name, [candidate.name for candidate in objects], what)
+    return next(candidate for candidate in objects if candidate.name == full)
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,32 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Mimic:
+    """The constraint of a joint that follows another one, `<mimic>` of SDF 1.11 and URDF.
+
+        position = multiplier (position of the leader - reference) + offset
+
+    leader: full name of the joint that it follows.
+    multiplier: rad or m for each rad or m of the leader.
+    offset, reference: positions (rad or m) of the follower and of the leader.
+
+    >>> ns.world.Mimic("gripper::left", -1.0).multiplier
+    -1.0
+    """
+
+    leader: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+    reference: float = 0.0
+
+    __repr__ = format_spec
+
+    def __post_init__(self) -> None:
+        """Reject fields of a wrong type."""
+        validate_types(self, f"of the mimic of {self.leader}")
+
+
+@dataclass(frozen=True)
 class Joint:
     """A joint between two links of a model.
 
@@ -89,6 +119,8 @@ class Joint:
     axis: unit vector in the frame of the joint.
     track: position over time; None for a joint that keeps its position 0. A joint of type "revolute", "continuous" or
         "prismatic" can have one.
+    lower, upper: limits of its position (rad or m). A track beyond them gives a warning.
+    mimic: how it follows another joint, while that one has a track and it has none; None for a joint that does not.
 
     >>> ns.world.Joint("robot::elbow", "robot::base", "robot::arm", "revolute").axis
     (0.0, 0.0, 1.0)
@@ -101,6 +133,9 @@ class Joint:
     pose: Pose = Pose()
     axis: Vector = (0.0, 0.0, 1.0)
     track: JointTrack | None = field(default=None, compare=False)
+    lower: float = -math.inf
+    upper: float = math.inf
+    mimic: Mimic | None = None
 
     __repr__ = format_spec
 
@@ -118,7 +153,11 @@ JOINT_KINDS: Mapping[str, JointKind] = {"revolute": "revolute", "continuous": "r
 
 @dataclass(frozen=True)
 class Solid:
-    """A surface that rays can hit: full name, full name of its link, and `pose` in the frame of the link."""
+    """A surface that rays can hit: full name, full name of its link, and `pose` in the frame of the link.
+
+    >>> ns.world.Solid("sea::bed::floor", "sea::bed", ns.environment.Plane()).pose.position
+    (0.0, 0.0, 0.0)
+    """
 
     name: str
     link: str
@@ -142,7 +181,8 @@ class Model:
     plug-ins, thrusters, actuated joints. `drive` is how the model follows velocity commands. `joints` are
     those between its links. `where` is its declaration.
 
-    Velocity commands as the motion start at `pose` and move the frame of the drive, or the canonical link without one.
+    Velocity commands as the motion start at `pose` and move the frame of the drive, or the canonical link without one:
+    `root_motion` is then the motion of the canonical link.
 
     >>> world.model("quadrotor").canonical_link
     'quadrotor::base_link'
@@ -160,17 +200,19 @@ class Model:
     joints: tuple[Joint, ...] = ()
 
     def __post_init__(self) -> None:
-        """Reject fields of a wrong type, and give velocity commands their start and drive."""
+        """Reject fields of a wrong type, and velocity commands that the drive cannot follow."""
         validate_types(self, f"of model {self.name}", skip=("motion",))
-        if isinstance(self.motion, VelocityCommands) and self.links and not self.motion.is_placed:
-            object.__setattr__(self, "motion", self._place_commands(self.motion))
+        _ = self.root_motion
 
-    def _place_commands(self, commands: VelocityCommands) -> Motion:
-        """Return the motion of the canonical link that follows velocity commands."""
+    @cached_property
+    def root_motion(self) -> Motion | None:
+        """The motion of the canonical link in the world; None without a motion."""
+        commands = self.motion
+        if not isinstance(commands, VelocityCommands) or not self.links or commands.is_placed:
+            return commands
         root = self.link(self.canonical_link).pose
-        pose = self.pose if commands.start is None else commands.start @ root.inverse()
         frame = root if self.drive is None else self.drive.pose
-        return attach(commands.place(self.drive, pose @ frame), frame.inverse() @ root)
+        return attach(commands.place(self.drive, _find_start(self, commands) @ frame), frame.inverse() @ root)
 
     @cached_property
     def joint_paths(self) -> Mapping[str, tuple[tuple[Joint, float], ...]]:
@@ -190,30 +232,41 @@ class Model:
             queue = [] if root in paths else [root]
             paths.setdefault(root, ())
             for name in queue:
-                for other, joint, sign in neighbors[name]:
-                    if other not in paths:
+                for neighbor, joint, sign in neighbors[name]:
+                    if neighbor not in paths:
                         step = () if joint.track is None else ((joint, sign),)
-                        paths[other] = (*paths[name], *step)
-                        queue.append(other)
+                        paths[neighbor] = (*paths[name], *step)
+                        queue.append(neighbor)
         return {name: path for name, path in paths.items() if path}
 
     __repr__, _repr_html_ = format_title, format_summary_html
 
     def summarize(self) -> Summary:
         """Return title and table for `repr` and notebooks."""
-        kind = "static" if self.static else "no motion" if self.motion is None else type(get_base(self.motion)).__name__
+        kind = "static" if self.static else "no motion" if self.motion is None else type(self.motion).__name__
         title = f"{self.name}: {format_count(len(self.links), 'link')}, {kind}"
-        return Summary("Model", title, ("link", "pose in the model"), [(one.name, one.pose) for one in self.links])
+        return Summary("Model", title, ("link", "pose in the model"), [(link.name, link.pose) for link in self.links])
 
     def link(self, name: str) -> Link:
         """Return a link by any unambiguous ending of its name. Raises `UnknownNameError`."""
         return find_by_name(self.links, name, "link")
 
 
-def make_log_context(environment: Environment, start: Pose, drive: Drive | None = None) -> LogContext:
-    """Return what the motion log of a model needs of its world; `start` is the pose of its canonical link."""
+def _find_start(model: Model, commands: VelocityCommands) -> Pose:
+    """Return the pose of a model in the world at which its commands start, before a planar drive makes it upright."""
+    if commands.start is None:
+        return model.pose
+    return commands.start @ model.link(model.canonical_link).pose.inverse()
+
+
+def make_log_context(environment: Environment, name: str, root: Pose, drive: Drive | None = None) -> LogContext:
+    """Return what the motion log of a model needs of its world.
+
+    name, drive: those of the model.
+    root: pose of its canonical link in the model.
+    """
     surface = environment.water.surface if environment.water else 0.0
-    return LogContext(environment.origin, surface, start, drive.topic if drive else "")
+    return LogContext(environment.origin, surface, drive.topic if drive else "", name, root)
 
 
 class Units(Mapping[str, str]):
@@ -261,16 +314,39 @@ class Switch:
         check_number("time of a switch (s)", self.time, 0.0, field="time")
 
 
+OPTICAL = Pose(rotation=(0.5, -0.5, 0.5, -0.5))
+"""Pose of an optical frame (x right, y down, z forward) in a frame with x forward and z up. Source: REP 103."""
+
+
+@dataclass(frozen=True)
+class OpticalFrame:
+    """The frame of a camera's messages: its name, and its `pose` in the frame of the camera.
+
+    >>> ns.world.OpticalFrame("front_optical").pose == ns.world.OPTICAL
+    True
+    """
+
+    name: str
+    pose: Pose = OPTICAL
+
+    __repr__ = format_spec
+
+    def __post_init__(self) -> None:
+        """Reject fields of a wrong type."""
+        validate_types(self, "of an optical frame")
+
+
 @dataclass(frozen=True)
 class MountedSensor:
     """A sensor on a link: specification, mounting, rate, names.
 
     `rate` is in Hz; a rate of 0 in a file is 1 / max_step_size here. `clock` is the full name of a clock, or None for
-    true time. `frame` is the frame in messages (`<frame_id>`, else the full name of the sensor). With `visualize`,
-    recordings have the beams of a range sensor or DVL as markers.
+    true time. `frame` is the frame in messages (`<frame_id>`, else the full name of the sensor); messages of a camera
+    with an `optical_frame` have that one. With `visualize`, recordings have the beams of a range sensor, DVL or ADCP as
+    markers.
 
-    A sensor is on from the start if `is_on`; `switches` change this later. While it is off it publishes nothing, and
-    its errors continue: later samples are those of a sensor that was always on.
+    A sensor is on from the start if `is_on`; `switches` change this later. A switch at time 0 becomes `is_on`. While a
+    sensor is off it publishes nothing, and its errors continue: later samples are those of a sensor that was always on.
 
     >>> world.sensor("imu").rate, world.sensor("imu").clock
     (1000.0, 'quadrotor::base_link::autopilot')
@@ -291,6 +367,7 @@ class MountedSensor:
     is_on: bool = True
     switches: tuple[Switch, ...] = ()
     visualize: bool = False
+    optical_frame: OpticalFrame | None = None
 
     def __post_init__(self) -> None:
         """Reject fields of a wrong type, and two switches at one time; `World` checks the rate."""
@@ -300,6 +377,9 @@ class MountedSensor:
             if first.time == second.time:
                 allowed = "must differ from the times of its other switches"
                 raise SimulationError(f"time of a switch of sensor {self.name} (s)", first.time, allowed=allowed)
+        if switches and switches[0].time == 0.0:  # the state at the start
+            object.__setattr__(self, "is_on", switches[0].on)
+            switches = switches[1:]
         object.__setattr__(self, "switches", switches)
 
     def __repr__(self) -> str:
@@ -329,12 +409,15 @@ class MountedSensor:
 NoteKind = Literal["warning", "unsupported", "foreign"]
 """A value that you probably do not want; an element that has no effect; an element of another program."""
 
+NoteSubject = Literal["", "sensor", "plugin", "include"]
+"""A sensor that is not simulated; the plug-in of a sensor that is not read; an included model that is not found."""
+
 
 @dataclass(frozen=True)
 class Note:
     """A note about a world file with its reason. Warnings that a world derives have the name of `sensor` or `model`.
 
-    `unread` is True for the plug-in of a sensor that is not read. Recordings store these notes.
+    `subject` is what the world lacks. Recordings store the notes about plug-ins.
 
     >>> note = ns.world.Note("unsupported", "<visual>", "has only a visual effect")
     >>> print(note)
@@ -347,7 +430,7 @@ class Note:
     where: Where | None = None
     sensor: str = ""
     model: str = ""
-    unread: bool = False
+    subject: NoteSubject = ""
 
     def __str__(self) -> str:
         """Return one line."""
@@ -357,7 +440,11 @@ class Note:
 
 @dataclass(frozen=True)
 class LayersTopic:
-    """Topic of the current at several depths (m) below `surface` (m, height in the world)."""
+    """Topic of the current at several depths (m) below `surface` (m, height in the world).
+
+    >>> ns.world.LayersTopic("/stratified_current", (5.0, 10.0)).surface
+    0.0
+    """
 
     topic: str
     depths: tuple[float, ...]
@@ -369,6 +456,9 @@ class CurrentTopic:
     """Topic of the world's current: name, rate (Hz, 0 for no topic), and a fixed position (m).
 
     `layers` is a topic with the current at several depths above and below the position.
+
+    >>> ns.world.CurrentTopic("/current", rate=1.0).topic
+    '/current'
     """
 
     topic: str = "/hydrodynamics/current_velocity"
@@ -396,13 +486,40 @@ def _check_unique(kind: str, names: list[str]) -> None:
 
 def _find_initial_pose(model: Model) -> Pose:
     """Return a pose with the rotation of the model frame at t = 0; without a motion, the pose of the model."""
-    if model.motion is not None:
+    if model.root_motion is not None:
         try:
-            w, x, y, z = model.motion.at(np.zeros(1)).rotation_wb[0].tolist()
+            w, x, y, z = model.root_motion.at(np.zeros(1)).rotation_wb[0].tolist()
             return Pose(rotation=(w, x, y, z)) @ model.link(model.canonical_link).pose.inverse()
         except Exception:  # noqa: BLE001  # the motion of a caller may raise anything; a warning must not reject the world
             return model.pose
     return model.pose
+
+
+LIMIT_EXCESS = 1e-6
+"""Distance (rad or m) from a limit of a joint up to which a position is that limit, rounded in a log."""
+
+DEGREES_EXCESS = 1.0
+"""Distance (rad) from a limit of a joint from which its positions are probably degrees."""
+
+
+def _list_joint_notes(model: Model) -> Iterator[Note]:
+    """Yield a warning for each joint whose positions exceed its limits."""
+    for joint in model.joints:
+        if joint.track is None or joint.track.is_recorded:
+            continue
+        lowest, highest = float(joint.track.position.min()), float(joint.track.position.max())
+        is_high = highest - joint.upper >= joint.lower - lowest
+        position, limit = (highest, joint.upper) if is_high else (lowest, joint.lower)
+        excess = abs(position - limit)
+        if max(highest - joint.upper, joint.lower - lowest) <= LIMIT_EXCESS:
+            continue
+        is_angle = JOINT_KINDS[joint.type] == "revolute"
+        unit, side = "rad" if is_angle else "m", "above its upper" if is_high else "below its lower"
+        reason = f"its log has the position {position:.6g} {unit}, {excess:.3g} {unit} {side} limit {limit:g} {unit}"
+        short_name = joint.name.rpartition("::")[2]
+        if is_angle and excess > DEGREES_EXCESS and not joint.track.unit:
+            reason += f"; if the log has degrees, name the column {short_name}_deg, or convert them to radians"
+        yield Note("warning", f"joint {joint.name}", reason, model.where, model=model.name)
 
 
 def _is_left_alone(model: Model) -> bool:
@@ -413,23 +530,37 @@ def _is_left_alone(model: Model) -> bool:
 def _make_stationary_warning(model: Model) -> Note:
     """Return the warning about a model with actuators and without a motion."""
     first, more = model.actuators[0], len(model.actuators) - 1
-    actuators = f"{first} and {more} more" if more else first
+    actuators = f"{first} and {format_count(more, 'other actuator')}" if more else first
     remedy = "set --motion or <navsense:motion>"
+    if all(actuator.startswith("joint ") for actuator in model.actuators):
+        remedy = "set --joints for its joints, --motion or <navsense:motion> for the model"
     if model.drive is not None:
         remedy = f"give a log of its velocity commands (topic {model.drive.topic}) as --motion or <navsense:motion>"
     reason = f"stationary, although it has {actuators}; {remedy}"
     return Note("warning", f"model {model.name}", reason, model.where, model=model.name)
 
 
+LEVEL_TILT = 1e-3
+"""Largest tilt (rad) of a model with a planar drive that gives no warning."""
+
+
 def _list_motion_notes(model: Model, imus: Sequence[Imu]) -> Iterator[Note]:
     """Yield the warnings of the motion of a model with IMUs, and what was not read."""
-    motion = None if model.motion is None else get_base(model.motion)
+    motion = None if model.root_motion is None else get_base(model.root_motion)
     if isinstance(motion, HasNotes):
         name = f"model {model.name}"
         for reason in motion.find_warnings():
             yield Note("warning", name, reason, model.where, model=model.name)
         for reason in motion.notes:
             yield Note("unsupported", f"motion of {name}", reason, model.where, model=model.name)
+    commands, drive = model.motion, model.drive
+    if isinstance(commands, VelocityCommands) and not commands.is_placed and drive is not None and drive.kind != "free":
+        w, x, y, z = _find_start(model, commands).rotation
+        tilt = 2.0 * math.atan2(math.hypot(x, y), math.hypot(w, z))
+        if tilt > LEVEL_TILT:
+            reason = f"starts upright, although its pose is tilted by {tilt / DEGREE:.3g} deg: {drive.name} is planar"
+            remedy = "remove roll and pitch from <pose>"
+            yield Note("warning", f"model {model.name}", f"{reason}; {remedy}", model.where, model=model.name)
     if isinstance(motion, VelocityCommands) and imus:
         for reason in _find_jumps(motion, has_sampled_imu=not all(imu.averaged for imu in imus)):
             yield Note("warning", f"model {model.name}", reason, model.where, model=model.name)
@@ -456,6 +587,52 @@ def _find_jumps(motion: VelocityCommands, *, has_sampled_imu: bool) -> Iterator[
             )
 
 
+def _list_frame_notes(models: Sequence[Model], sensors: Sequence[MountedSensor]) -> Iterator[Note]:
+    """Yield a warning for each frame of a sensor's messages that is at another place under the same name.
+
+    The order is that of `/tf_static`, which has the first one.
+    """
+    owners: dict[str, tuple[str, str, str, Pose]] = {WORLD_FRAME: ("the world", "", "", Pose())}
+    model_of_name = {model.name: model for model in models}
+    for model in models:
+        for link in model.links:
+            owners[link.name] = (f"link {link.name}", model.name, _find_fixed_part(model, link.name), link.pose)
+    frames = [(sensor, sensor.name, sensor.pose) for sensor in sensors]
+    frames += [(sensor, sensor.frame, sensor.pose) for sensor in sensors if sensor.frame]
+    # The messages of the second camera of a stereo pair are in the frame of the first one.
+    frames += [
+        (sensor, sensor.optical_frame.name, sensor.pose @ sensor.optical_frame.pose)
+        for sensor in sensors
+        if sensor.optical_frame and not (isinstance(sensor.spec, Camera) and sensor.spec.is_second_of_pair)
+    ]
+    for sensor, name, pose in frames:
+        model = model_of_name[sensor.model]
+        pose_in_model = model.link(sensor.link).pose @ pose
+        part = _find_fixed_part(model, sensor.link)
+        owner, *place, owner_pose = owners.setdefault(name, (f"sensor {sensor.name}", model.name, part, pose_in_model))
+        if place != [model.name, part] or not _is_same_pose(owner_pose, pose_in_model):
+            tag = "<optical_frame_id>" if name != sensor.frame else "<frame_id>"
+            reason = f"is that of {owner} too, at another place; /tf_static has only that one; "
+            reason += f"give it another name by {tag}, or by the frame of its plug-in"
+            yield Note("warning", f"sensor {sensor.name}: frame {name}", reason, sensor.where, sensor.name)
+
+
+def _find_fixed_part(model: Model, link: str) -> str:
+    """Return a name of the rigid part that a link belongs to: its own if joints move it, else that of the model."""
+    return link if link in model.joint_paths else model.canonical_link
+
+
+SAME_POSITION, SAME_ROTATION = 1e-6, 1e-6
+"""Largest distance (m) and angle (rad) between two poses that differ by rounding in a file."""
+
+
+def _is_same_pose(one: Pose, other: Pose) -> bool:
+    """Return True if two poses differ by rounding only."""
+    difference = one.inverse() @ other
+    angle = 2.0 * math.hypot(*difference.rotation[1:])
+    return math.hypot(*difference.position) <= SAME_POSITION and angle <= SAME_ROTATION
+
+
 def make_sensor_warning(world: World) -> Note | None:
     """Return the warning about a world that has nothing to simulate; None if it has a sensor.
 
@@ -464,10 +641,14 @@ def make_sensor_warning(world: World) -> Note | None:
     """
     if world.sensors:
         return None
-    others = sum(note.what.startswith("<sensor type=") for note in world.notes)
-    missing = sum(note.kind == "warning" and note.what.startswith("<include><uri>") for note in world.notes)
-    reasons = [f"{format_count(others, 'sensor')} of the file not simulated"] if others else []
-    reasons += [f"{format_count(missing, 'included model')} missing"] if missing else []
+    subjects = Counter(note.subject for note in world.notes)
+    sensors, includes = subjects["sensor"], subjects["include"]
+    reasons = []
+    if sensors:
+        verb = "is" if sensors == 1 else "are"
+        reasons.append(f"the file has {format_count(sensors, 'sensor')} that {verb} not simulated")
+    if includes:
+        reasons.append(f"{format_count(includes, 'included model')} missing")
     return Note("warning", f"world {world.name}", f"has no sensor; {', '.join(reasons) or 'the file declares none'}")
 
 
@@ -536,9 +717,12 @@ class World:
         still = (model for model in self.models if _is_left_alone(model))
         notes += map(_make_stationary_warning, still)
         for model in self.models:
-            imus = [one.spec for one in self.sensors if isinstance(one.spec, Imu) and one.model == model.name]
+            specs = [sensor.spec for sensor in self.sensors if sensor.model == model.name]
+            imus = [spec for spec in specs if isinstance(spec, Imu)]
             notes += _list_motion_notes(model, imus)
+            notes += _list_joint_notes(model)
         notes += [note for sensor in self.sensors for note in self._list_warnings(sensor)]
+        notes += _list_frame_notes(self.models, self.sensors)
         object.__setattr__(self, "notes", tuple(notes))
 
     def _list_warnings(self, sensor: MountedSensor) -> Iterator[Note]:
@@ -569,7 +753,10 @@ class World:
             for parts, noun in ((self.models, "model"), (self.sensors, "sensor"), (self.clocks, "clock"))
         )
         header = ("sensor", "type", "rate", "clock")
-        rows = [(one.name, one.spec.type, f"{one.rate:g} Hz", get_short_name(one.clock or "")) for one in self.sensors]
+        rows = [
+            (sensor.name, sensor.spec.type, f"{sensor.rate:g} Hz", get_short_name(sensor.clock or ""))
+            for sensor in self.sensors
+        ]
         return Summary("World", f"{self.name}: {', '.join(counts)}", header, rows)
 
     def model(self, name: str) -> Model:
@@ -613,4 +800,4 @@ def with_switch(world: World, sensor: str, *, on: bool, time: float | None = Non
         switched = replace(mounted, is_on=on)
     else:
         switched = replace(mounted, switches=(*mounted.switches, Switch(float(time), on)))
-    return replace(world, sensors=tuple(switched if one is mounted else one for one in world.sensors))
+    return replace(world, sensors=tuple(switched if entry is mounted else entry for entry in world.sensors))

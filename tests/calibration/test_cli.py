@@ -219,7 +219,7 @@ def write_level_table(path: Path) -> Path:
         (["level.csv", "--picture", "p.gif"], "output: p.gif; must be a name that ends in .png, .svg, .pdf"),
         (["level.csv", "--strength", "strong"], "strength: strong; must be a number"),
         (["level.csv", "--attitude", "truth"], "no attitude in the header"),
-        (["level.csv", "--unit", "parsec"], "'parsec' is not one of"),
+        (["level.csv", "--unit", "parsec"], "--unit: parsec; must be one of T, "),
         (["level.csv", "--mounting", "1", "2"], "requires 3 arguments"),
     ],
 )
@@ -398,7 +398,7 @@ def test_outliers_are_counted(run_in_process: Callable[..., CommandResult], bags
             ("--attitude", "/attitude", "--mounting", 1, 2, "nan"),
             "error: --mounting: 1 2 nan; must be three finite numbers",
         ),
-        (("--unit", "tesla"), "Usage: "),
+        (("--unit", "tesla"), "error: --unit: tesla; must be one of T, "),
         (("--sensor", ""), 'error: --sensor: ""; must not be empty'),
         (("--unit", "µT"), "error: {bag}: strength of the field (uT): "),
         (("--strength", "1uT"), "error: {bag}: strength: 1uT; must be from 10 to 150 uT"),

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from navsense.core.errors import RecordingError
 from navsense.devices import pd0, rdi_frames
+from navsense.recordings.summary import read_summary
 
 OOI = Path(__file__).resolve().parents[1] / "oracles" / "ooi" / "velocities.csv"
 
@@ -220,3 +221,21 @@ def test_clock_fields_follow_the_calendar(stamp: int) -> None:
     year, rest = divmod(int(text[:4]), 100)[0], text[2:4]
     spelled = [year, int(rest), *(int(text[i : i + 2]) for i in (5, 8, 11, 14, 17, 20))]
     assert fields["rtc_y2k"][0].tolist() == spelled
+
+
+@pytest.mark.requirement("REC-1:devices")
+def test_summary_adds_up_a_type_that_is_in_an_ensemble_several_times(tmp_path: Path) -> None:
+    """WinRiver writes the NMEA sentences of an ensemble as types 2022."""
+    ensembles = b""
+    for types in (1, 3, 2):
+        body = struct.pack("<HH", 0x2022, 7) * types
+        offsets = struct.pack(f"<{types}H", *(6 + 2 * types + 4 * i for i in range(types)))
+        content = offsets + body + b"\0\0"
+        raw = b"\x7f\x7f" + struct.pack("<HBB", 6 + len(content), 0, types) + content
+        ensembles += raw + struct.pack("<H", sum(raw) % 65536)
+    (tmp_path / "log.pd0").write_bytes(ensembles)
+    summary = read_summary(tmp_path / "log.pd0")
+    assert [(entry.name, entry.type, entry.count) for entry in summary.entries] == [("data type", "PD0 0x2022", 6)]
+    (tmp_path / "log.000").write_bytes(ensembles)
+    with pytest.raises(RecordingError, match=r"no recording has this suffix: \.000; .*copy it to log\.pd0"):
+        read_summary(tmp_path / "log.000")

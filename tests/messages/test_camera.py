@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,20 @@ import numpy as np
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from rosbags.highlevel import AnyReader
+from rosbags.rosbag1 import Writer as Writer1
+from rosbags.rosbag2 import Writer as Writer2
 from rosbags.typesys import Stores, get_typestore
 
 import navsense as ns
+from navsense.core.pose import Pose
 from navsense.messages import get_messages
 from navsense.messages.camera import TYPE
 from navsense.recordings.convert import convert
 from navsense.recordings.type_tags import from_json, to_json
+from navsense.recordings.world_json import world_from_json, world_to_json
 from navsense.sensors import Camera, CameraIntrinsics, LensDistortion
 from navsense.testing import example_world
-from navsense.world import World
+from navsense.world import OPTICAL, OpticalFrame, World
 
 K = [457.6, 0.0, 379.9, 0.0, 456.1, 255.2, 0.0, 0.0, 1.0]
 P = [436.2, 0.0, 364.4, -47.98, 0.0, 436.2, 256.9, 0.5, 0.0, 0.0, 1.0, 0.0]
@@ -164,3 +169,66 @@ def test_stored_specification_has_its_numbers() -> None:
     assert stored["intrinsics"]["fx"] == CameraIntrinsics.from_field_of_view(1.047, 320, 240).fx
     assert stored["distortion"] == {"type": "camera_distortion"} | dict.fromkeys(("k1", "k2", "k3", "p1", "p2"), 0.0)
     assert LensDistortion() == from_json(stored["distortion"])
+
+
+@pytest.mark.requirement("CLK-11")
+@pytest.mark.parametrize("frame", [None, OpticalFrame("optical"), OpticalFrame("optical", Pose((0.0, 0.0, 1.0)))])
+def test_optical_frame_is_in_the_world_of_recordings(world: World, frame: OpticalFrame | None) -> None:
+    """Older recordings have it in the specification of the camera."""
+    sensor = replace(world.sensor("eye"), optical_frame=frame)
+    data = world_to_json(replace(world, sensors=(sensor,)))
+    older = json.loads(json.dumps(data))
+    (stored,) = older["sensors"]
+    stored.pop("optical_frame", None)
+    stored["spec"]["optical_frame"] = frame.name if frame else ""
+    stored["spec"]["optical_pose"] = to_json(frame.pose if frame else OPTICAL)
+    for version in (data, older):
+        recorded = world_from_json(version)
+        assert recorded is not None
+        assert recorded.notes == ()
+        restored = recorded.world.sensor("eye")
+        assert (restored.optical_frame, restored.spec) == (frame, sensor.spec)
+
+
+def write_camera_info(path: Path, model: str, coefficients: list[float], *, is_ros1: bool) -> None:
+    """Write four messages of a camera as another program would."""
+    store = get_typestore(Stores.ROS1_NOETIC if is_ros1 else Stores.ROS2_HUMBLE)
+    types, kind = store.types, "sensor_msgs/msg/CameraInfo"
+    roi = types["sensor_msgs/msg/RegionOfInterest"](0, 0, 0, 0, False)
+    with Writer1(path) if is_ros1 else Writer2(path, version=8) as writer:
+        connection = writer.add_connection("/cam/camera_info", kind, typestore=store)
+        for i in range(4):
+            stamp = types["builtin_interfaces/msg/Time"](100 + i, 0)
+            header = types["std_msgs/msg/Header"](*((i,) if is_ros1 else ()), stamp, "cam")
+            d = np.array(coefficients)
+            info = types[kind](header, 8, 10, model, d, np.array(K), np.zeros(9), np.array(P), 0, 0, roi)
+            raw = store.serialize_ros1(info, kind) if is_ros1 else store.serialize_cdr(info, kind)
+            writer.write(connection, (100 + i) * 10**9, raw)
+
+
+@pytest.mark.requirement("CLK-11", "REC-1:bag")
+@pytest.mark.parametrize("is_ros1", [False, True])
+@pytest.mark.parametrize(
+    ("model", "coefficients", "expected"),
+    [
+        ("plumb_bob", [0.1, 0.2, 0.3, 0.4, 0.5], [0.1, 0.2, 0.3, 0.4, 0.5]),
+        ("", [0.1, 0.2, 0.3, 0.4], [0.1, 0.2, 0.3, 0.4, 0.0]),
+        ("none", [], [0.0] * 5),
+        ("equidistant", [0.1, 0.2, 0.3, 0.4], [np.nan] * 5),
+        ("rational_polynomial", [0.1] * 8, [np.nan] * 5),
+    ],
+)
+def test_distortion_of_another_model_is_not_read(
+    tmp_path: Path, model: str, coefficients: list[float], expected: list[float], *, is_ros1: bool
+) -> None:
+    """Its coefficients have another meaning. The losses name the model."""
+    source = tmp_path / ("cam.bag" if is_ros1 else "cam")
+    write_camera_info(source, model, coefficients, is_ros1=is_ros1)
+    losses = convert(source, tmp_path / "cam.npz").losses
+    (reading,) = ns.open(tmp_path / "cam.npz").values()
+    np.testing.assert_array_equal(reading["distortion"], [expected] * 4)
+    assert reading["intrinsic_matrix"][0].ravel().tolist() == K
+    is_named = (
+        f"topic /cam/camera_info: distortion, which is NaN: distortion_model: {model}; must be plumb_bob" in losses
+    )
+    assert is_named == bool(np.isnan(expected[0]))

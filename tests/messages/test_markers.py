@@ -185,6 +185,39 @@ def test_water_track_has_its_colour_and_ends_at_its_layer(load: Callable[..., Wo
         assert line.color == select_color(WATER)
 
 
+ADCP = """<sensor name="adcp" type="adcp"><pose>0 0 0 0 -0.1 0</pose><update_rate>1</update_rate>
+<visualize>true</visualize><adcp><reference>0.2 0.1 0.3</reference><cells count="12" size="2" blanking="1"/></adcp>
+</sensor>"""
+"""A level profiler with beams at 20 degrees; the centre of cell m is 1 + 2 + 2 m metres below it."""
+
+
+@pytest.mark.requirement("DVU-7")
+@pytest.mark.parametrize(
+    ("bed", "cells", "state"),
+    [("", 12, WATER), (LEVEL, 7, WATER), (LEVEL.replace(str(BED), "-11"), 12, INVALID)],
+)
+def test_beams_of_a_profiler_end_at_the_last_cell_with_a_velocity(
+    load: Callable[..., World], tmp_path: Path, bed: str, cells: int, state: int
+) -> None:
+    """Side lobes hit a bed 20 m below at 20 cos 20 = 18.79 m along the axis; a bed 1 m below leaves no cell.
+
+    The weights of a cell extend 2 m from its centre: 3 + 2 m + 2 <= 18.79 for m <= 6. The boundary is at 1 m.
+    """
+    ns.record(load(ADCP, bed), tmp_path / "dive.mcap", 3.0)
+    message = read_messages(tmp_path / "dive.mcap", "/adcp/markers")[-1]
+    frame = find_frame(tmp_path / "dive.mcap", message.markers[0].header.frame_id)
+    lines = read_lines(message)
+    depth = 1.0 + 2.0 * cells + 1.0
+    assert len(lines) == 4
+    for line in lines:
+        assert line.start.tolist() == [0.0, 0.0, 0.0]
+        assert frame.position == pytest.approx([1.0, 2.0, -10.0], rel=0.0, abs=1e-9)
+        end = frame @ Pose((float(line.end[0]), float(line.end[1]), float(line.end[2])))
+        assert end.position[2] == pytest.approx(-10.0 - depth, rel=0.0, abs=1e-9)
+        assert line.length == pytest.approx(depth / math.cos(math.radians(20.0)), rel=1e-9, abs=0.0)
+        assert line.color == select_color(state)
+
+
 @pytest.mark.requirement("DVU-7")
 def test_lifetime_is_twice_the_longest_time_between_messages(load: Callable[..., World], tmp_path: Path) -> None:
     """At 5 Hz; a ping to 100 m takes 2 x 100 m at 1500 m/s."""

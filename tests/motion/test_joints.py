@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +20,11 @@ from navsense.cli import cli
 from navsense.core.errors import MotionError, SimulationError
 from navsense.core.pose import Pose, from_rpy
 from navsense.motion import JointTrack, joint_positions
+from navsense.motion.base import LogSource
 from navsense.recordings.joint_log import load_joint_log
 from navsense.recordings.static_transforms import list_static_transforms
+from navsense.recordings.summary import read_summary
+from navsense.simulation.motions import replace_joint_tracks
 from navsense.world import Joint, Link, Model, World
 
 Array = NDArray[np.float64]
@@ -334,6 +337,10 @@ def test_the_command_reads_a_csv_log(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "elbow: follows --joints" in result.stderr
     assert "stationary" not in result.stderr
+    assert "arm::elbow follows joints.csv" in str(read_summary(tmp_path / "a.npz"))
+    (joint,) = ns.open(tmp_path / "a.npz").world.models[0].joints
+    assert joint.track is not None
+    assert joint.track.source == LogSource("joints.csv")
     reading = ns.open(tmp_path / "a.npz")["imu"]
     inner = slice(100, -100)  # the ends of a spline of 20 ms are less accurate
     omega = swing(reading.time)[1]
@@ -456,3 +463,399 @@ def test_one_of_several_topics_of_joint_states_must_be_named(write_joint_states:
         assert load_joint_log(name)["elbow"].end > 3.9
     with pytest.raises(MotionError, match=r"query of .*: frame=elbow; must be topic=TOPIC for joints"):
         load_joint_log(f"{path}?frame=elbow")
+
+
+UNIX_TIME = 1_700_000_000
+"""s, of a day in 2023."""
+
+
+def write_states(folder: Path, messages: Sequence[tuple[float, Sequence[str], Sequence[float]]]) -> Path:
+    """Write an MCAP file of joint states, each with its stamp (s), names and positions; log times follow each other."""
+    store = get_typestore(Stores.ROS2_JAZZY)
+    state, header = store.types["sensor_msgs/msg/JointState"], store.types["std_msgs/msg/Header"]
+    stamp = store.types["builtin_interfaces/msg/Time"]
+    with Writer(folder / "states", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        channel = writer.add_connection("/joint_states", state.__msgtype__, typestore=store)
+        for row, (time, names, positions) in enumerate(messages):
+            seconds, nanoseconds = divmod(round(time * 1e9), 10**9)
+            message = state(
+                header=header(stamp=stamp(sec=seconds, nanosec=nanoseconds), frame_id=""), name=list(names),
+                position=np.array(positions, dtype=np.float64), velocity=np.zeros(0), effort=np.zeros(0),
+            )  # fmt: skip
+            writer.write(channel, UNIX_TIME * 10**9 + row, store.serialize_cdr(message, state.__msgtype__))
+    return next((folder / "states").glob("*.mcap"))
+
+
+def test_stamps_of_zero_before_unix_time_are_not_read(tmp_path: Path) -> None:
+    """A driver that starts before its clock writes them."""
+    times = [0.0, *(UNIX_TIME + 0.5 * k for k in range(4))]
+    track = load_joint_log(write_states(tmp_path, [(time, ["elbow"], [0.1]) for time in times]))["elbow"]
+    np.testing.assert_allclose(track.time, [0.0, 0.5, 1.0, 1.5], rtol=0.0, atol=1e-9)
+
+
+def test_stamps_of_two_clocks_are_an_error(tmp_path: Path) -> None:
+    times = [1.0, 2.0, UNIX_TIME + 3.0, UNIX_TIME + 4.0]
+    path = write_states(tmp_path, [(time, ["elbow"], [0.1]) for time in times])
+    message = (
+        r"states.*: stamps of joint elbow in /joint_states \(s\): 2 and 1700000003; "
+        "must all be times of a simulation, or all Unix time; "
+    )
+    with pytest.raises(MotionError, match=message):
+        load_joint_log(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(b"uint32 nanosec", b"uint32 nanosex"), (b"int32 sec", b"bool  sec"), (b"[] position", b"[] positiox")],
+)
+def test_joint_states_of_another_definition_are_an_error(tmp_path: Path, old: bytes, new: bytes) -> None:
+    path = write_states(tmp_path, [(float(k), ["elbow"], [0.1]) for k in range(3)])
+    data = path.read_bytes()
+    assert old in data
+    path.write_bytes(data.replace(old, new))
+    with pytest.raises(MotionError, match=r"topic /joint_states: .* is defined otherwise than by ROS; record"):
+        load_joint_log(path)
+
+
+def test_joints_that_are_recorded_one_after_the_other_are_an_error(tmp_path: Path) -> None:
+    names = ["elbow", "elbow", "wrist", "wrist"]
+    path = write_states(tmp_path, [(k + 1.0, [name], [0.1]) for k, name in enumerate(names)])
+    message = "states.*: positions of joint elbow in /joint_states; end 1 s before those of joint wrist begin; "
+    with pytest.raises(MotionError, match=message):
+        load_joint_log(path)
+
+
+@pytest.mark.parametrize("suffix", [".mcap", ".db3", ".bag", ".npz", ".csv"])
+def test_a_joint_that_moves_is_not_the_motion_of_its_model(tmp_path: Path, suffix: str) -> None:
+    """The model of the recording stands still, so that the base must not follow the tool."""
+    world = load_world(tmp_path, LINKS + make_joint("elbow", "base", "tool", "0 0 1"), rate=10.0)
+    joints = joint_positions(np.array([0.0, 1.0]), {"elbow": np.array([0.0, 1.0])})
+    (path,) = ns.record(world, tmp_path / f"arm{suffix}", joints=joints).paths
+    with pytest.raises(MotionError) as error:
+        ns.simulate(world, motion=path)
+    remedy = f"for the motion of a link, write {path}?link=arm::tool"
+    assert str(error.value) == f"{path}: no model that moves; needs the true poses of a link that moves; {remedy}"
+    truth = ns.simulate(world, motion=f"{path}?link=arm::tool").truth["arm::base"]
+    np.testing.assert_allclose(truth.position[0], (0.9, 0.0, 0.5), rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("kind", "limit"), [("continuous", "1"), ("revolute", "inf"), ("revolute", "6")])
+def test_positions_that_are_wrapped_to_one_turn_are_unwrapped(tmp_path: Path, kind: str, limit: str) -> None:
+    """A wheel at 3 rad/s, as drivers publish it, from -pi to pi. A joint with limits cannot turn on."""
+    axis = f"<xyz>0 0 1</xyz><limit><lower>-{limit}</lower><upper>{limit}</upper></limit>"
+    world = load_world(tmp_path, LINKS + make_joint("wheel", "base", "tool", axis, kind), rate=10.0)
+    time = np.arange(0.0, 4.0, 0.01)
+    tracks = joint_positions(time, {"wheel": (3.0 * time + np.pi) % (2.0 * np.pi) - np.pi})
+    robot = replace_joint_tracks(world, tracks)
+    track = robot.models[0].joints[0].track
+    assert track is not None
+    rates = track.at(time)[:, 1]
+    if limit == "6":
+        assert np.abs(rates).max() > 100.0
+        return
+    np.testing.assert_allclose(rates, 3.0, rtol=0.0, atol=1e-9)
+    assert track.notes == ("positions are wrapped to one turn: 2 steps above half a turn unwrapped",)
+    fast = joint_positions(time[:5], {"wheel": 4.0 * np.arange(5.0)})
+    unchanged = replace_joint_tracks(world, fast).models[0].joints[0].track
+    assert unchanged is not None
+    np.testing.assert_array_equal(unchanged.position, fast["wheel"].position)
+
+
+def test_joints_of_a_topic_that_the_world_lacks_are_a_note(tmp_path: Path) -> None:
+    """A recorded robot has more joints than the world, and a recording cannot be edited."""
+    names = ["elbow", "mount", "wrist_3_joint", "elbow"]
+    rows = [(float(k), names, [0.5, 0.0, 0.0, 0.1 * k]) for k in (1, 3, 2, 2, 4)]
+    path = write_states(tmp_path, rows)
+    joints = make_joint("mount", "base", "upper", "0 0 1", "fixed") + make_joint("elbow", "upper", "tool", "0 0 1")
+    world = load_world(tmp_path, LINKS + joints)
+    arguments = ["run", str(tmp_path / "arm.sdf"), "--joints", str(path), "-o", str(tmp_path / "a.npz")]
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 0, result.output
+    lines = result.stderr.splitlines()
+    series = "note: joint elbow in /joint_states"
+    index = lines.index("arm::elbow: follows --joints")
+    assert lines[index + 1 : index + 5] == [
+        f"{series}: 1 message sorted by time: earlier than the one before",
+        f"{series}: of messages of one time, the last one counts: 1 not read",
+        f"{series}: of positions of one joint in a message, the last one counts: 5 not read",
+        "note: joints of the log that the world lacks or cannot move: mount, wrist_3_joint",
+    ]
+    tracks = {name: track for name, track in load_joint_log(path).items() if name != "elbow"}
+    message = r"states.*: type of joint arm::mount: fixed; must be of type .* to be moved; remove it from the log"
+    with pytest.raises(SimulationError, match=message):
+        replace_joint_tracks(world, tracks)
+    del tracks["mount"]
+    with pytest.raises(SimulationError, match=r"states.*: joint: wrist_3_joint; must be one of arm::elbow; write"):
+        replace_joint_tracks(world, tracks)
+
+
+MIMIC = (
+    '<xyz>0 0 1</xyz><mimic joint="{leader}"><multiplier>2</multiplier><offset>0.3</offset>'
+    "<reference>0.1</reference></mimic>"
+)
+
+
+def test_a_joint_that_mimics_another_one_follows_its_log(tmp_path: Path) -> None:
+    """SDF 1.11: position = 2 (position of the leader - 0.1) + 0.3; a follower of the follower too."""
+    joints = make_joint("finger", "base", "upper", MIMIC.format(leader="elbow"))
+    joints += make_joint("elbow", "base", "tool", "0 0 1") + make_joint(
+        "tip", "upper", "end", MIMIC.format(leader="finger")
+    )
+    world = load_world(tmp_path, LINKS + '<link name="end"/>' + joints)
+    run = ns.simulate(world, 1.0, joints=joint_positions(TIME, {"elbow": swing(TIME)[0]}))
+    leader, omega, _ = swing(run.truth["upper"].time)
+    finger = 2.0 * (leader - 0.1) + 0.3
+    angles = Rotation.from_quat(run.truth["upper"].orientation, scalar_first=True).as_rotvec()[:, 2]
+    np.testing.assert_allclose(angles, finger, rtol=0.0, atol=1e-8)
+    np.testing.assert_allclose(run.truth["upper"].angular_velocity[:, 2], 2.0 * omega, rtol=0.0, atol=1e-6)
+    both = finger + 2.0 * (finger - 0.1) + 0.3
+    turns = Rotation.from_quat(run.truth["end"].orientation, scalar_first=True)
+    assert (turns * Rotation.from_rotvec(np.outer(both, (0.0, 0.0, 1.0))).inv()).magnitude().max() < 1e-8
+    own = joint_positions(TIME, {"elbow": swing(TIME)[0], "finger": 0.0 * TIME})
+    still = ns.simulate(world, 1.0, joints=own).truth["upper"]
+    np.testing.assert_array_equal(still.angular_velocity, 0.0)
+    run.save(tmp_path / "arm.npz")
+    recorded = ns.open(tmp_path / "arm.npz").world
+    assert recorded.models[0].joints == world.models[0].joints
+    again = ns.simulate(recorded, 1.0, joints=joint_positions(TIME, {"elbow": swing(TIME)[0]}))
+    np.testing.assert_array_equal(again.truth["end"].orientation, run.truth["end"].orientation)
+
+
+@pytest.mark.parametrize("factor", ['multiplier="-1.5" offset="0.2"', ""])
+def test_a_mimic_of_urdf_follows_the_log_of_its_leader(tmp_path: Path, factor: str) -> None:
+    """value = multiplier * other + offset."""
+    path = tmp_path / "gripper.urdf"
+    joint = (
+        '<joint name="{}" type="revolute"><parent link="base"/><child link="{}"/><axis xyz="0 0 1"/>'
+        '<limit lower="-2" upper="2" effort="1" velocity="1"/>{}</joint>'
+    )
+    path.write_text(
+        '<robot name="gripper"><link name="base"/><link name="left"/><link name="right"/>'
+        + joint.format("left_joint", "left", "")
+        + joint.format("right_joint", "right", f'<mimic joint="left_joint" {factor}/>')
+        + '<gazebo reference="right"><sensor name="imu" type="imu"/></gazebo></robot>'
+    )
+    np.savetxt(
+        tmp_path / "log.csv", np.column_stack((TIME, swing(TIME)[0])), delimiter=",", header="t,left_joint", comments=""
+    )
+    arguments = [
+        "run",
+        str(path),
+        "--joints",
+        str(tmp_path / "log.csv"),
+        "-o",
+        str(tmp_path / "g.npz"),
+        "--duration",
+        "1",
+    ]
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 0, result.output
+    assert "note: gripper::right_joint mimics gripper::left_joint" in result.stderr
+    truth = ns.open(tmp_path / "g.npz").truth["gripper::right"]
+    slope, offset = (-1.5, 0.2) if factor else (1.0, 0.0)
+    angles = Rotation.from_quat(truth.orientation, scalar_first=True).as_rotvec()[:, 2]
+    np.testing.assert_allclose(angles, slope * swing(truth.time)[0] + offset, rtol=0.0, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("leader", "message"),
+    [
+        ("elbo", "must name a joint of the model; did you mean elbow?: the joint does not follow"),
+        ("finger", "is the joint itself; name the joint that it follows: the joint does not follow"),
+        ('elbow" axis="axis2', "follows a second axis, which does not move: the joint does not follow"),
+    ],
+)
+def test_a_mimic_without_a_leader_is_a_warning(tmp_path: Path, leader: str, message: str) -> None:
+    joints = make_joint("finger", "base", "upper", MIMIC.format(leader=leader))
+    world = load_world(tmp_path, LINKS + joints + make_joint("elbow", "base", "tool", "0 0 1"))
+    assert [note.reason for note in world.notes if note.kind == "warning" and "mimic" in note.what] == [message]
+    truth = ns.simulate(world, 1.0, joints=joint_positions(TIME, {"elbow": TIME})).truth["upper"]
+    np.testing.assert_array_equal(truth.angular_velocity, 0.0)
+
+
+def test_a_follower_in_a_loop_of_links_stands_still(tmp_path: Path) -> None:
+    joints = make_joint("finger", "base", "upper", MIMIC.format(leader="elbow"))
+    joints += make_joint("rod", "base", "upper", "0 1 0") + make_joint("elbow", "base", "tool", "0 0 1")
+    world = load_world(tmp_path, LINKS + joints)
+    moved = replace_joint_tracks(world, joint_positions(TIME, {"elbow": TIME}))
+    tracks = {joint.name: joint.track for joint in moved.models[0].joints}
+    assert tracks["arm::finger"] is None
+    track = tracks["arm::elbow"]
+    assert track is not None
+    assert track.notes == ("arm::finger, which mimics arm::elbow, stands still: it is in a loop of links",)
+
+
+def turn(time: Array, *, has_odom: bool) -> tuple[Array, Array]:
+    """Return the x of the base (m) and the angle of the joint (rad) at times (s) in the recording of a test."""
+    return (0.2 * (time - 100.0) ** 2 if has_odom else 0.5 * (time - 100.0)), 0.1 * (time - 100.0)
+
+
+@pytest.mark.parametrize("has_odom", [True, False])
+@pytest.mark.parametrize("first", ["motion", "joints"])
+def test_logs_of_one_recording_have_one_time(tmp_path: Path, first: str, *, has_odom: bool) -> None:
+    """t = 0 is the start of the log that starts last, of poses or of velocity commands and of joints."""
+    store = get_typestore(Stores.ROS2_JAZZY)
+    types = store.types
+    vector, point = types["geometry_msgs/msg/Vector3"], types["geometry_msgs/msg/Point"]
+
+    def make_header(time: float) -> object:
+        seconds, nanoseconds = divmod(round(time * 1e9), 10**9)
+        return types["std_msgs/msg/Header"](types["builtin_interfaces/msg/Time"](seconds, nanoseconds), "odom")
+
+    with Writer(tmp_path / "drive", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        kind = "geometry_msgs/msg/PoseStamped" if has_odom else "geometry_msgs/msg/Twist"
+        channels = {
+            name: writer.add_connection(name, message_type, typestore=store)
+            for name, message_type in (("/base", kind), ("/joint_states", "sensor_msgs/msg/JointState"))
+        }
+        for time in np.arange(100.0, 120.05, 0.1).tolist():
+            x, angle = (float(value) for value in turn(np.array(time), has_odom=has_odom))
+            late = {"motion": "/joint_states", "joints": "/base"}[first]
+            no_turn = types["geometry_msgs/msg/Quaternion"](0.0, 0.0, 0.0, 1.0)
+            pose = types["geometry_msgs/msg/Pose"](point(x, 0.0, 0.0), no_turn)
+            empty = np.zeros(0)
+            messages = {
+                "/base": types[kind](make_header(time), pose)
+                if has_odom
+                else types[kind](vector(0.5, 0.0, 0.0), vector(0.0, 0.0, 0.0)),
+                "/joint_states": types["sensor_msgs/msg/JointState"](
+                    make_header(time), ["elbow"], np.array([angle]), empty, empty
+                ),
+            }
+            for name, message in messages.items():
+                if time > 104.96 or name != late:
+                    data = store.serialize_cdr(message, channels[name].msgtype)
+                    writer.write(channels[name], round(time * 1e9), data)
+    path = next((tmp_path / "drive").glob("*.mcap"))
+    world = load_world(tmp_path, LINKS + make_joint("elbow", "base", "tool", "0 0 1"))
+    run = ns.simulate(world, 2.0, motion=f"{path}:/base", joints=f"{path}:/joint_states", truth_rate=33.0)
+    truth = run.truth["arm::tool"]
+    position, expected = turn(truth.time + 105.0, has_odom=has_odom)
+    position -= (
+        0.0 if has_odom else turn(np.array([105.0]), has_odom=False)[0]
+    )  # commands start at the pose of the model
+    angles = Rotation.from_quat(truth.orientation, scalar_first=True).as_rotvec()[:, 2]
+    np.testing.assert_allclose(angles, expected, rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(run.truth["arm::base"].position[:, 0], position, rtol=0.0, atol=1e-9)
+    arguments = ["run", str(tmp_path / "arm.sdf"), "--motion", f"{path}:/base", "--joints", f"{path}:/joint_states"]
+    result = CliRunner().invoke(cli, [*arguments, "-o", str(tmp_path / "a.npz"), "--truth-rate", "33"])
+    assert result.exit_code == 0, result.output
+    series = "/base" if first == "motion" else "/joint_states"
+    assert "arm: follows --motion /base (" in result.stderr
+    assert f"note: {series}: the first 5 s are before t = 0, where the last log of {path.name} begins" in result.stderr
+    recorded = ns.open(tmp_path / "a.npz").truth["arm::tool"].orientation
+    np.testing.assert_array_equal(recorded[: truth.time.size], truth.orientation)
+
+
+def test_a_joint_of_driven_links_only_has_no_track(tmp_path: Path) -> None:
+    world = load_world(tmp_path, LINKS + make_joint("elbow", "base", "tool", "0 0 1"))
+    tracks = joint_positions(TIME, {"elbow": TIME})
+    with pytest.raises(SimulationError) as error:
+        ns.live(world, driven=["arm::tool"], joints=tracks)
+    remedy = "omit the track of the joint, or do not drive these links"
+    assert str(error.value) == f"joint: arm::elbow; moves only links of driven=: arm::tool; {remedy}"
+    ns.live(world, driven=["arm::upper"], joints=tracks)
+
+
+def test_the_warning_about_actuated_joints_names_the_option_joints(tmp_path: Path) -> None:
+    world = load_world(tmp_path, LINKS + make_joint("elbow", "base", "tool", SDF_LIMITS.format(upper="1")))
+    (reason,) = (note.reason for note in world.notes if note.kind == "warning")
+    assert reason.endswith(
+        "although it has joint elbow; set --joints for its joints, --motion or <navsense:motion> for the model"
+    )
+
+
+def test_a_recording_without_joints_lists_its_topics(tmp_path: Path) -> None:
+    world = load_world(tmp_path, LINKS)
+    (path,) = ns.record(world, tmp_path / "arm.mcap", 0.1).paths
+    with pytest.raises(
+        MotionError, match=r"no topics of sensor_msgs/msg/JointState; the recording has .*\(sensor_msgs/"
+    ):
+        load_joint_log(path)
+    log = tmp_path / "log.csv"
+    log.write_text("time,elbow\n0,0\n1,1\n")
+    with pytest.raises(
+        MotionError, match=r"log.csv: query of .*; selects a topic of a recording, but this file is a CSV"
+    ):
+        load_joint_log(f"{log}?topic=/joint_states")
+
+
+def test_a_joint_of_the_world_is_listed_with_the_remedy(tmp_path: Path) -> None:
+    world = load_world(tmp_path, LINKS + make_joint("axis", "world", "base", "0 0 1"))
+    (note,) = (note for note in world.notes if "axis" in note.what and note.kind == "unsupported")
+    expected = "a joint of the world keeps position 0; give the motion of its model, or make its base a link"
+    assert note.reason == expected
+
+
+SDF_LIMITS = "<xyz>0 0 1</xyz><limit><lower>-1</lower><upper>{upper}</upper><effort>5</effort></limit>"
+
+DEGREES = "; if the log has degrees, name the column elbow_deg, or convert them to radians"
+
+
+@pytest.mark.parametrize(
+    ("kind", "upper", "highest", "expected"),
+    [
+        ("revolute", "1", 1.0 + 1e-9, ""),
+        ("revolute", "1", 1.01, "its log has the position 1.01 rad, 0.01 rad above its upper limit 1 rad"),
+        ("revolute", "1", 57.0, f"its log has the position 57 rad, 56 rad above its upper limit 1 rad{DEGREES}"),
+        ("prismatic", "0.5", 57.0, "its log has the position 57 m, 56.5 m above its upper limit 0.5 m"),
+        ("revolute", "1e16", 57.0, ""),
+        ("revolute", "inf", 57.0, ""),
+        ("continuous", "1", 57.0, ""),
+    ],
+)
+def test_positions_beyond_a_limit_of_sdf_are_one_warning(
+    tmp_path: Path, kind: str, upper: str, highest: float, expected: str
+) -> None:
+    joint = make_joint("elbow", "base", "tool", SDF_LIMITS.format(upper=upper), kind)
+    world = load_world(tmp_path, '<link name="base"/><link name="tool"><imu/></link>' + joint)
+    log = tmp_path / "log.csv"
+    log.write_text(f"time,elbow\n0,0\n1,{highest!r}\n2,0\n")
+    robot = replace_joint_tracks(world, load_joint_log(log))
+    reasons = [note.reason for note in robot.notes if note.what == "joint arm::elbow"]
+    assert reasons == [expected] * bool(expected)
+    assert not [note for note in world.notes if note.what == "joint arm::elbow"]
+
+
+def test_a_column_in_degrees_is_within_the_limits(tmp_path: Path) -> None:
+    joint = make_joint("elbow", "base", "tool", SDF_LIMITS.format(upper="1"))
+    world = load_world(tmp_path, '<link name="base"/><link name="tool"><imu/></link>' + joint)
+    log = tmp_path / "log.csv"
+    log.write_text("time,elbow_deg\n0,0\n1,57\n2,-57\n")
+    assert not [
+        note for note in replace_joint_tracks(world, load_joint_log(log)).notes if note.what == "joint arm::elbow"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        ('lower="-1" upper="1" effort="3" velocity="2"', (-1.0, 1.0)),
+        ('upper="1" effort="3" velocity="2"', (0.0, 1.0)),
+        ('effort="3" velocity="2"', (-math.inf, math.inf)),
+    ],
+)
+def test_limits_of_urdf_are_read_and_recorded(tmp_path: Path, limit: str, expected: tuple[float, float]) -> None:
+    path = tmp_path / "arm.urdf"
+    path.write_text(
+        '<robot name="arm"><link name="base"/><link name="tool"/>'
+        '<joint name="elbow" type="revolute"><parent link="base"/>'
+        f'<child link="tool"/><axis xyz="0 0 1"/><limit {limit}/></joint>'
+        '<gazebo reference="tool"><sensor name="imu" type="imu"><update_rate>10</update_rate></sensor></gazebo></robot>'
+    )
+    world = ns.load(path)
+    (joint,) = world.models[0].joints
+    assert (joint.lower, joint.upper) == expected
+    ns.record(world, tmp_path / "arm.mcap", 0.2)
+    assert ns.open(tmp_path / "arm.mcap").world.models[0].joints == (joint,)
+    track = joint_positions(np.array([0.0, 1.0]), {"elbow": np.array([0.0, -3.0])})
+    notes = replace_joint_tracks(world, track).notes
+    warnings = [note.reason for note in notes if note.what == f"joint {joint.name}"]
+    assert len(warnings) == (expected[0] > -math.inf)
+    assert all("below its lower limit" in warning for warning in warnings)
+
+
+def test_an_invalid_limit_is_an_error_with_its_line(tmp_path: Path) -> None:
+    joint = make_joint("elbow", "base", "tool", SDF_LIMITS.format(upper="one"))
+    with pytest.raises(ns.NavsenseError, match=r"arm\.sdf:1: .*one; must be a number or inf"):
+        load_world(tmp_path, '<link name="base"/><link name="tool"/>' + joint)

@@ -310,3 +310,55 @@ def test_geodetic_log_far_from_the_origin_has_a_note_or_is_an_error(tmp_path: Pa
             load_text(tmp_path, text, origin=HORTEN)
         assert error.value.where is not None
         assert error.value.where.line == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "t,lat,lon,alt,qw,qx,qy,qz\n",
+            "latitude and longitude need heading, pitch and roll: a quaternion is not read",
+        ),
+        ("t,lat,lon,altitude_msl,roll,pitch,heading\n", "without depth or altitude: "),
+        (
+            "t,lat,lon,altitude_msl,roll,pitch,heading\n",
+            "; an altitude is above the ellipsoid, not above mean sea level",
+        ),
+        ("t,x_mm,y,z,roll,pitch,yaw\n", "x_mm has the unit mm; convert it to one of m, metre, "),
+        (POSES.replace("\n1,", "\n2024-01-01T00:00:00Z,"), "must be a finite number; write times in seconds, or with"),
+        (POSES.replace("\n1,", "\n12:00:00,"), "must be a finite number; write times in seconds, or with"),
+        (
+            POSES.replace(",", ";").replace("0.1", "0,1"),
+            "qz: 0,1; must be a finite number; write decimals with a point",
+        ),
+    ],
+)
+def test_errors_of_a_header_and_a_cell_name_the_remedy(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(MotionError) as error:
+        load_text(tmp_path, text, origin=HORTEN)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(("heading", "is_noted"), [("heading", True), ("heading_rad", False), ("heading_deg", False)])
+def test_headings_that_seem_to_be_radians_are_a_note(tmp_path: Path, heading: str, *, is_noted: bool) -> None:
+    """A circle of 50 m, with the heading from 0 to 2 pi as PX4 writes it."""
+    angle = np.linspace(0.0, 2.0 * np.pi, 41)
+    latitude = 59.4 + 50.0 * np.sin(angle) / 111_300.0
+    longitude = 10.5 + 50.0 * (1.0 - np.cos(angle)) / 56_700.0
+    table = np.column_stack((np.arange(41.0), latitude, longitude, 0.0 * angle, angle, 0.0 * angle, 0.0 * angle))
+    rows = "\n".join(",".join(map(repr, row)) for row in table.tolist())
+    text = f"{GEODETIC.strip().replace('heading', heading)}\n{rows}\n"
+    notes = [note for note in load_text(tmp_path, text, origin=HORTEN).notes if "radians" in note]
+    expected = (
+        "log.csv: heading is from 0 to 6.28 deg, but the course turns by 351 deg; if it is in radians, "
+        "write heading_rad in the header"
+    )
+    assert notes == [expected] * is_noted
+
+
+def test_a_velocity_that_is_too_large_has_its_line(tmp_path: Path) -> None:
+    text = "time,vx,vy,vz,wx,wy,wz\n0,0,0,0,0,0,0\n1,0,0,1e151,0,0,0\n"
+    with pytest.raises(MotionError) as error:
+        load(write(tmp_path / "log.csv", text))
+    message = "log.csv:3: vz of row 1: 1e+151; must be at most 1e+150 in magnitude; correct the row"
+    assert str(error.value).endswith(message)

@@ -9,9 +9,10 @@ from types import ModuleType
 import pytest
 
 from navsense import recordings
-from navsense.core.errors import RecordingError
+from navsense.core.errors import MotionError, RecordingError
 from navsense.recordings.convert import convert
 from navsense.recordings.leftovers import recover
+from navsense.recordings.recorded_motion import load_motion
 from navsense.recordings.rosbag.definitions import describe_error
 from navsense.recordings.summary import read_summary
 
@@ -114,7 +115,10 @@ def test_damaged_metadata_file_is_one_line(tmp_path: Path, text: str) -> None:
     (tmp_path / "metadata.yaml").write_text(text)
     with pytest.raises(RecordingError) as error:
         read_summary(tmp_path)
-    problem = str(error.value).removeprefix(f"{tmp_path}: cannot be read: ")
+    problem = error.value.what.removeprefix("cannot be read: ")
+    assert str(error.value).endswith(
+        "; must be a complete bag of ROS 2; copy it again: a damaged bag of ROS 2 cannot be recovered"
+    )
     assert 0 < len(problem) <= 80
     assert "\n" not in problem
 
@@ -130,3 +134,13 @@ def test_info_of_a_ros1_bag_names_a_distribution_of_ros1(bag: Path, tmp_path: Pa
     assert ", ros noetic, " in read_summary(bag).headline
     convert(bag, tmp_path / "out.mcap")
     assert read_summary(tmp_path / "out.mcap").metadata["ros"] == "humble"
+
+
+@pytest.mark.parametrize("content", [b"", b"no database" * 400], ids=["empty", "text"])
+def test_a_damaged_database_as_a_motion_has_a_remedy(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "drive.db3"
+    path.write_bytes(content)
+    with pytest.raises(
+        MotionError, match=r"drive\.db3: cannot be read: .*; must be a complete bag of ROS 2; copy it again"
+    ):
+        load_motion(path)

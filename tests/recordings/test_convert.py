@@ -633,6 +633,18 @@ def test_write_error_is_reported(recording: Path, tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.requirement("REC-1:convert")
+@pytest.mark.parametrize(("kept", "other"), [("a.euroc", "a.csv"), ("a.csv", "a.euroc")])
+def test_folder_of_another_format_is_not_replaced(recording: Path, tmp_path: Path, kept: str, other: str) -> None:
+    source = recording / "a.mcap"
+    for _ in range(2):  # a recording of the same format is replaced
+        convert(source, tmp_path / kept)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(RecordingError, match=r"holds a recording of format (EuRoC|csv).*choose another name"):
+        convert(source, tmp_path / other)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.requirement("REC-1:convert")
 @pytest.mark.parametrize("epoch", [None, 7])
 def test_bag_can_have_the_name_of_its_mcap_file(recording: Path, tmp_path: Path, epoch: int | None) -> None:
     source, bag = tmp_path / "run.mcap", tmp_path / "run"

@@ -110,6 +110,37 @@ def test_losses_from_messages_in_device_reports(folder: Path, tmp_path: Path) ->
     assert len(arrays["velocity"]) > 10
 
 
+@pytest.mark.requirement("REC-1:devices")
+@pytest.mark.parametrize("mounting", ["0 1.5707963267948966 0", "0 0 3.0", "2.5 -0.4 1.2"])
+def test_device_log_does_not_depend_on_the_pose_of_the_link(tmp_path: Path, mounting: str) -> None:
+    """A robot of the UUV Simulator has its DVL on a link that is pitched by 90 degrees."""
+    noise = '<noise type="gaussian"><stddev>0.01</stddev></noise>'
+    sea = SEA.replace(" <clock>quartz</clock>\n          <dvl>", "<dvl>").replace(noise, "")
+    assert noise not in sea
+    start, end = sea.index('<sensor name="dvl.v2"'), sea.index('<sensor name="adcp"')
+    sensor = sea[start:end].replace('type="dvl">', 'type="dvl"><pose relative_to="base"/>')
+    other = f'<link name="tilted"><pose>0.4 0 0 {mounting}</pose>{sensor}</link>'
+    joint = '<joint name="j" type="fixed"><parent>base</parent><child>tilted</child></joint>'
+    texts = {
+        "base": sea,
+        "tilted": (sea[:start] + sea[end:]).replace("  </model>\n  </world>", other + joint + "</model></world>"),
+    }
+    logs = []
+    for name, text in texts.items():
+        (tmp_path / f"{name}.sdf").write_text(text, encoding="utf-8")
+        world = ns.load(tmp_path / f"{name}.sdf")
+        assert world.sensor("dvl.v2").link == f"auv::{name}"
+        names = [f"{name}.dvl.v2.{coordinates}.pd0" for coordinates in ("earth", "beam", "instrument")]
+        ns.record(world, [tmp_path / file for file in names], 2.0)
+        logs.append([pd0.decode((tmp_path / file).read_bytes()).blocks[0].arrays for file in names])
+    for one, other in zip(*logs, strict=True):
+        for array in ("heading", "pitch", "roll", "bottom_velocity", "heading_alignment"):
+            assert np.isfinite(one[array]).any(), array
+            np.testing.assert_allclose(
+                other[array], one[array], rtol=0.0, atol=1.1e-3, err_msg=array
+            )  # 1 mm/s, 0.01 deg
+
+
 @pytest.mark.requirement("REC-1:convert")
 def test_one_instrument_is_written_and_the_rest_listed(folder: Path, tmp_path: Path) -> None:
     reading = ns.open(folder / "a.npz")[DVL]

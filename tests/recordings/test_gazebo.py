@@ -84,7 +84,14 @@ CLASSIC_PROTO = {
     "altimeter": "message Altimeter { required Time time = 1; required double vertical_position = 2;"
     " required double vertical_velocity = 3; required double vertical_reference = 4; }",
 }
-"""Messages of the design documents of Gazebo's magnetometer and altimeter, and of `gazebo/msgs` of Gazebo Classic."""
+"""The messages, each with the source of its numbers.
+
+Magnetometer, Altimeter: the design documents of Gazebo.
+Time, Vector3d: `gazebo/msgs/time.proto` and `vector3d.proto` of Gazebo 11, at commit 9cb0a9d1 of the copy
+github.com/JabSYsEmb/gazebo_macos. Its numbers of the altimeter are those of the document; its magnetometer has the
+fields `time` 1 and `field_tesla` 2. Older commits of github.com/gazebosim/gazebo-classic differ: `Vector3d` has the
+numbers 2, 3 and 4 (2054e653), and `Time stamp = 1` is in the magnetometer (18b531e2) and the altimeter (12127b99).
+"""
 
 FIELD = re.compile(r"(required|optional|repeated) (\w+) (\w+) = (\d+);")
 
@@ -143,6 +150,30 @@ def test_messages_of_gazebo_classic_have_the_documented_fields(classic_recording
     for topic, reading in (("/magnetometer", magnetometer), ("/altimeter", altimeter)):
         stamps = [one.time.sec * 10**9 + one.time.nsec for one in values[topic]]
         assert stamps == reading.stamp[reading.emitted].tolist()
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_world_without_a_message_is_an_error(tmp_path: Path) -> None:
+    world = replace(WORLD, sensors=(WORLD.sensor("imu"),))
+    why = r"no sensor has a message in gazebo\.msgs; must have one of magnetometer, altimeter; choose another format"
+    with pytest.raises(RecordingError, match=why):
+        ns.record(world, tmp_path / "run.gazebo.mcap", 0.5)
+    ns.record(world, tmp_path / "run.npz", 0.5)
+    with pytest.raises(RecordingError, match=why):
+        convert(tmp_path / "run.npz", tmp_path / "run.gazebo.mcap")
+    assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
+
+
+@pytest.mark.requirement("REC-1:mcap")
+def test_recovered_file_without_messages_keeps_its_distribution_of_ros(recording: Path, tmp_path: Path) -> None:
+    """Only a bag of ROS 1 is of Noetic; a file without a channel is none."""
+    cut, saved = tmp_path / "cut.gz.mcap", tmp_path / "saved.gz.mcap"
+    content = recording.read_bytes()
+    for size in (len(content) // 2, 3000):
+        cut.write_bytes(content[:size])
+        recover_mcap(cut, saved)
+        assert read_summary(saved).metadata["ros"] == "jazzy"
+    assert read_summary(saved).entries == ()
 
 
 @pytest.mark.requirement("REC-1:mcap")

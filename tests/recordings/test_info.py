@@ -97,3 +97,8 @@ def test_info_of_a_world_names_the_command_for_worlds(tmp_path: Path) -> None:
         RecordingError, match=r"no recording has this suffix: \.sdf; .*; to read a world: navsense desc"
     ):
         read_summary(path)
+
+
+def test_info_of_a_missing_folder_says_that_it_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match=r"missing: cannot be read: no such file or directory; check the name$"):
+        read_summary(tmp_path / "missing")

@@ -146,7 +146,7 @@ def test_message_pairing_does_not_depend_on_block_size(instants: bool, size: int
         others = {1: columns[1], 2: columns[2]}
         taken = align_columns(columns[0], others, columns[0].count, (), has_validity_times=instants, last=last)
         if taken is not None:
-            shown = [batch.arrays["x"].tolist() for batch in (taken.main, taken.others[1], taken.others[2])]
+            shown = [batch.arrays["x"].tolist() for batch in (taken.main, taken.companions[1], taken.companions[2])]
             found += [list(row) for row in zip(*shown, strict=True)]  # type: ignore[list-item]
     expected = [
         [float(at) if there else float("nan") for there in own]
@@ -291,6 +291,16 @@ def test_topics_without_leading_slash(tmp_path: Path, suffix: str) -> None:
     assert left == []
     loaded = ns.open(convert(path, tmp_path / "kept.npz").path)
     assert loaded.readings.keys() == readings.keys()
+
+
+@pytest.mark.requirement("REC-1:mcap", "REC-1:convert")
+def test_transforms_and_time_of_another_program_are_listed(tmp_path: Path) -> None:
+    """In a recording of navsense, these topics repeat the truth. In another one they can be all that it has."""
+    topics = (("/p", PRESSURE), ("/tf", TEMPERATURE), ("/clock", TEMPERATURE))
+    path = write_messages(tmp_path / "tf.mcap", [(topic, kind, None) for topic, kind in topics])
+    losses = convert(path, tmp_path / "tf.npz").losses
+    unread = "of type sensor_msgs/msg/Temperature is not read"
+    assert losses == [f"topic /tf {unread}", f"topic /clock {unread}"]
 
 
 @pytest.mark.requirement("REC-1:mcap")

@@ -34,6 +34,7 @@ TYPES = {
     "/vicon": "geometry_msgs/msg/PoseStamped",
     "/tf": "tf2_msgs/msg/TFMessage",
 }
+COMMANDS = {"/cmd_vel": "geometry_msgs/msg/TwistStamped"}
 
 
 class PoseWriter:
@@ -63,6 +64,8 @@ class PoseWriter:
         if kind == "geometry_msgs/msg/PoseWithCovarianceStamped":
             return types[kind](header, with_pose)
         vector = types["geometry_msgs/msg/Vector3"]
+        if kind == "geometry_msgs/msg/TwistStamped":
+            return types[kind](header, types["geometry_msgs/msg/Twist"](vector(0.3, 0.0, 0.0), vector(0.0, 0.0, 0.1)))
         if kind == "nav_msgs/msg/Odometry":
             still = types["geometry_msgs/msg/Twist"](vector(0.0, 0.0, 0.0), vector(0.0, 0.0, 0.0))
             with_twist = types["geometry_msgs/msg/TwistWithCovariance"](still, np.zeros(36))
@@ -94,7 +97,7 @@ def write_bag(
     bag = OldWriter(path) if writer.is_old else Writer(folder, version=9, storage_plugin=storage)
     with bag:
         for topic, offset in topics.items():
-            kind = TYPES[topic]
+            kind = (TYPES | COMMANDS)[topic]
             connection: Any = bag.add_connection(topic, kind, typestore=writer.store)
             encode = writer.store.serialize_ros1 if writer.is_old else writer.store.serialize_cdr
             for row, (k, more) in enumerate(messages):
@@ -153,7 +156,7 @@ def test_topic_of_poses_has_priority_over_transforms(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("", "3 poses that a motion could be; must be one of /odom, /amcl_pose, /vicon; write .*/odom"),
+        ("", "3 topics that a motion could be; must be one of /odom, /amcl_pose, /vicon; write .*/odom"),
         ("?topic=/cmd_vel", "poses: /cmd_vel; must be one of /odom, /amcl_pose, /vicon, /tf"),
         ("?topic=/tf", r"frame that moves; must be one of base_link \(in odom\), wheel \(in odom\); write \?topic="),
         ("?topic=/tf&frame=arm", r"frame that moves: arm; must be one of base_link \(in odom\)"),
@@ -393,3 +396,38 @@ def test_bandwidth_of_a_motion_that_is_no_file_is_an_error() -> None:
     world = ns.testing.example_world(("imu", ns.sensors.Imu()))
     with pytest.raises(SimulationError, match="needs a motion file"):
         load_motions(world, ns.motion.Stationary(), 2.0)
+
+
+@pytest.mark.parametrize("topic", ["/vicon", "/cmd_vel"])
+def test_messages_before_the_clock_are_not_read(tmp_path: Path, topic: str) -> None:
+    """A publisher that starts before its clock writes the stamp 0."""
+    path = write_bag(tmp_path / "drive.mcap", {topic: 0.0})
+    data = path.read_bytes()
+    first = (START).to_bytes(4, "little") + (0).to_bytes(4, "little") + (5).to_bytes(4, "little") + b"odom"
+    assert data.count(first) == 1
+    path.write_bytes(data.replace(first, bytes(8) + first[8:]))
+    motion = load_motion(f"{path}?topic={topic}")
+    assert isinstance(motion, Replay | VelocityCommands)
+    assert motion.end == pytest.approx(TIME[-1] - TIME[1], rel=0.0, abs=1e-9)
+    assert f"{topic}: 1 message not read: the stamp is 0, and the others are Unix time" in motion.notes
+
+
+@pytest.mark.parametrize("suffix", [".mcap", ".npz", ".csv", ".euroc"])
+def test_a_run_of_a_recorded_world_needs_the_motions_of_its_models(tmp_path: Path, suffix: str) -> None:
+    """The world of a recording does not have them, and a model that stands still has other readings."""
+    file = tmp_path / "sea.sdf"
+    file.write_text(
+        '<sdf version="1.9"><world name="sea"><model name="auv"><link name="base"><sensor name="imu" type="imu">'
+        "<update_rate>10</update_rate></sensor></link></model></world></sdf>"
+    )
+    line = ns.motion.waypoints([0.0, 2.0], [ns.Pose(), ns.Pose((1.0, 0.0, 0.0))])
+    (path,) = ns.record(ns.load(file), tmp_path / f"run{suffix}", motion=line).paths
+    recorded = ns.open(path).world
+    (model,) = recorded.models
+    message = f"motion of model: {model.name}; moved in the recording, whose world does not have its motion; "
+    with pytest.raises(SimulationError, match=message):
+        ns.simulate(recorded, 1.0)
+    with pytest.raises(SimulationError, match=message):
+        ns.live(recorded)
+    assert ns.simulate(recorded, 1.0, motion=line).truth[model.canonical_link].velocity[50, 0] > 0.0
+    assert ns.live(recorded, driven=[model.name]).step({model.name: ns.State()}).time == 0.0

@@ -22,6 +22,7 @@ from navsense.core.typing import AnyArray, FloatArray
 from navsense.figures import MAGNITUDE_COLOURS, SIGNED_COLOURS, Scale, insert_gaps
 from navsense.noise.specification import Noise
 from navsense.picture.ground import MIN_STILL_SIZE, View
+from navsense.picture.tracks import Track
 from navsense.report import axes, clock_section, doppler, images, residuals, svg_figure
 from navsense.report.allan_figure import MIN_ALLAN_ROWS, find_regular_stretch, list_noise_terms
 from navsense.report.page import GRID_COLUMNS, GRID_FIGURES, make_grid_classes, make_page
@@ -44,7 +45,7 @@ from navsense.report.track import (
 from navsense.report.warnings import find_entries
 from navsense.sensors.magnetometer import Magnetometer
 from navsense.sensors.navsat import NavSat
-from navsense.world import MountedSensor, World
+from navsense.world import MountedSensor, Switch, World
 
 pytestmark = pytest.mark.requirement("REC-1")
 
@@ -414,6 +415,48 @@ def test_noise_that_cannot_be_tested_is_a_note_with_the_reason(noise: Noise, rea
     assert notes == [f"noise of field x, field y not tested: {reason}"]
     page = make_page(data)
     assert '<li class="fine">No warnings: every sensor has values; 1 noise test passed, in 1 of 1 sensor.</li>' in page
+
+
+def test_two_reasons_of_one_sensor_name_their_channels() -> None:
+    rounded = Noise(stddev=SIZE, precision=3.0 * SIZE)
+    spec = Magnetometer(Noise(), Noise(), rounded)
+    data = replace(make_recording(make_reading()), sensors={NAME: replace(SHEET, spec=spec)})
+    sections = {NAME: make_array_sections(data.readings[NAME], data.sensors[NAME])}
+    assert [note.text for note in find_entries(data, sections, None) if note.subject == NAME] == [
+        "noise of field x, field y not tested: no white noise is declared",
+        "noise of field z not tested: the rounding step is larger than twice the noise",
+    ]
+
+
+def test_track_that_closes_ends_at_its_start() -> None:
+    """The ends of a closed square differ by rounding."""
+    found = make_recording(make_reading(count=10), np.full(400, -10.0))
+    truth = found.truth["boat::hull"]
+    position = np.array(truth.position)
+    position[-1] = position[0] + 1e-13
+    (fact, *_) = list_track_facts(*make_closed(found, replace(truth, position=position)))
+    assert fact[2] == "ends at its start"
+    position[-1] = position[0] + (0.01, 0.0, 0.0)
+    (fact, *_) = list_track_facts(*make_closed(found, replace(truth, position=position)))
+    assert fact[2] == "ends 10 mm from its start"
+
+
+def make_closed(found: ReportData, truth: Truth) -> tuple[ReportData, Track, None]:
+    """Return the arguments of `list_track_facts` for a recording with another truth."""
+    data = replace(found, truth={"boat::hull": truth})
+    chart = make_track_map(data)
+    assert chart is not None
+    return data, chart.tracks[0], None
+
+
+def test_longest_gap_of_the_table_is_without_the_time_off() -> None:
+    """The schedule of a sensor has it off from 3 s until 4 s; it publishes at 50 Hz."""
+    time = np.arange(500) / RATE
+    sensor = replace(SHEET, switches=(Switch(3.0, on=False), Switch(4.0, on=True)))
+    found = make_recording(make_reading(count=500, emitted=sensor.compute_on(time)))
+    page = make_page(replace(found, sensors={NAME: sensor}))
+    assert "is off by its schedule for 1 s" in page
+    assert "<td>50 Hz</td><td>450</td><td>100 %</td><td>20 ms</td>" in page
 
 
 def test_page_without_any_test_is_not_green() -> None:

@@ -224,7 +224,7 @@ def test_motion_compensation_without_bottom_in_view_warns(
     assert not load(wrap_in_link(text.format("0 0 0" if not content else "180 0 0", "true"))).notes
 
 
-def test_visualized_beams_of_an_adcp_are_a_note(load: Load, wrap_in_link: Text) -> None:
-    text = FULL.replace('type="adcp">', 'type="adcp"><visualize>true</visualize>')
-    (reason,) = (note.reason for note in load(wrap_in_link(text)).notes if "visualize" in note.what)
-    assert reason == "the beams of an ADCP are not drawn"
+def test_beams_of_an_adcp_can_be_visualized(load: Load, wrap_in_link: Text) -> None:
+    world = load(wrap_in_link(FULL.replace('type="adcp">', 'type="adcp"><visualize>true</visualize>')))
+    assert [sensor.visualize for sensor in world.sensors] == [True]
+    assert not [note for note in world.notes if "visualize" in note.what]

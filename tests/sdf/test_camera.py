@@ -13,8 +13,7 @@ from navsense.core.pose import Pose
 from navsense.recordings.static_transforms import list_static_transforms
 from navsense.sdf.schema import CAMERA_TYPES, WIDE_ANGLE_TYPES
 from navsense.sensors import Camera, CameraIntrinsics, CameraProjection, Depth, LensDistortion
-from navsense.sensors.camera import OPTICAL
-from navsense.world import World
+from navsense.world import OPTICAL, OpticalFrame, World
 
 Text = Callable[..., str]
 Load = Callable[..., World]
@@ -158,8 +157,10 @@ def test_optical_frame_of_a_link_has_the_pose_of_the_link(load: Load, wrap_in_wo
     links = '<link name="base">{}</link><link name="optical"><pose>0 0 1 0 0 0.5</pose></link>'
     sensor = make_sensor("<optical_frame_id>optical</optical_frame_id>")
     world = load(wrap_in_world(f'<model name="auv">{links.format(sensor)}</model>'))
-    assert get_camera(world).optical_pose.position == (0.0, 0.0, 1.0)
-    assert get_camera(world).optical_pose != OPTICAL
+    (frame,) = (sensor.optical_frame for sensor in world.sensors)
+    assert frame is not None
+    assert frame.pose.position == (0.0, 0.0, 1.0)
+    assert frame.pose != OPTICAL
 
 
 TOO_SMALL = "must give a focal length below 1e+100 px for a width of 320 px"
@@ -210,12 +211,20 @@ def test_ros1_camera_plugin_is_read(load: Load, wrap_in_link: Text) -> None:
     around = f"<update_rate>30</update_rate>{ROS1}"
     world = load(wrap_in_link(make_sensor(f"<horizontal_fov>1.05</horizontal_fov>{IMAGE}", around=around)))
     sensor, camera = world.sensor("eye"), get_camera(world)
-    assert (sensor.topic, sensor.rate, camera.optical_frame) == ("/bot/front/info", 10.0, "front_optical")
+    assert (sensor.topic, sensor.rate, sensor.optical_frame) == ("/bot/front/info", 10.0, OpticalFrame("front_optical"))
     k, p = camera.effective_intrinsics, camera.effective_projection
     assert k.fx == pytest.approx(863.22975158691406, abs=1e-4)
     assert (k.cx, k.cy, p.tx) == (500.5, 500.5, -k.fx * 0.07)
     assert camera.distortion == LensDistortion(k1=0.1)
-    assert not world.notes
+    (note,) = world.notes
+    skips = "the plug-in skips samples of the sensor's <update_rate> of 30 Hz"
+    assert (note.kind, note.what, note.reason) == ("warning", "<plugin><updateRate>: 10 Hz", skips)
+    equal = around.replace("<updateRate>10<", "<updateRate>30<")
+    inside = f"<horizontal_fov>1.05</horizontal_fov>{IMAGE}<distortion><k1>{{}}</k1></distortion>"
+    assert not load(wrap_in_link(make_sensor(inside.format("0.10"), around=equal))).notes
+    (note,) = load(wrap_in_link(make_sensor(inside.format("-0.1"), around=equal))).notes
+    assert (note.kind, note.what) == ("warning", "<camera><distortion>")
+    assert note.reason.startswith("the coefficients of the plug-in are used")
 
 
 @pytest.mark.requirement("CLK-11")
@@ -256,8 +265,8 @@ def test_optical_frame_of_a_multicamera_is_that_of_the_link(load: Load, wrap_in_
     world = load(wrap_in_world(f'<model name="auv">{links}</model>'))
     assert [sensor.pose.position for sensor in world.sensors] == [(0.0, 0.5, 0.0), (0.0, -0.5, 0.0)]
     for sensor in world.sensors:
-        assert isinstance(sensor.spec, Camera)
-        optical = sensor.pose @ sensor.spec.optical_pose
+        assert sensor.optical_frame is not None
+        optical = sensor.pose @ sensor.optical_frame.pose
         np.testing.assert_allclose(optical.position, (0.0, 0.0, 1.0), rtol=0.0, atol=1e-15)
         np.testing.assert_allclose(optical.rotation, (1.0, 0.0, 0.0, 0.0), rtol=0.0, atol=1e-15)
 
@@ -294,3 +303,45 @@ def test_gz_sim_world_with_a_camera_is_recorded(tmp_path: Path) -> None:
     assert np.array_equal(
         reading["intrinsic_matrix"], ns.simulate(world, 0.5, seed=1)[cameras[0].name]["intrinsic_matrix"]
     )
+
+
+def list_frame_warnings(world: World) -> list[tuple[str, str]]:
+    return [(note.sensor, note.reason) for note in world.notes if ": frame " in note.what and note.kind == "warning"]
+
+
+@pytest.mark.requirement("CLK-11")
+@pytest.mark.parametrize(
+    ("optical_frame", "own_frame"),
+    [("eye_optical", ""), ("eye_optical", "imu_frame"), ("world", ""), ("auv::base", "")],
+)
+def test_a_frame_at_two_places_is_a_warning(
+    load: Load, wrap_in_world: Text, optical_frame: str, own_frame: str
+) -> None:
+    sensors = make_sensor(f"<optical_frame_id>{optical_frame}</optical_frame_id>")
+    if own_frame:
+        sensors += f'<sensor name="imu" type="imu"><pose>1 0 0 0 0 0</pose><frame_id>{own_frame}</frame_id></sensor>'
+    models = (
+        f'<model name="{name}"><pose>{x} 0 0 0 0 0</pose><link name="base">{sensors}</link></model>'
+        for name, x in (("auv", 0), ("rover", 5))
+    )
+    warnings = list_frame_warnings(load(wrap_in_world("".join(models))))
+    owners = {"eye_optical": "sensor auv::base::eye", "world": "the world", "auv::base": "link auv::base"}
+    named = [name for name, reason in warnings if f"is that of {owners[optical_frame]} too, at another place" in reason]
+    # The camera on the link auv::base is in the frame of that link.
+    assert named == (["auv::base::eye", "rover::base::eye"] if optical_frame == "world" else ["rover::base::eye"])
+    assert ("rover::base::imu" in dict(warnings)) == bool(own_frame)
+
+
+@pytest.mark.requirement("CLK-11")
+def test_a_frame_at_one_place_can_have_several_sensors(load: Load, wrap_in_world: Text) -> None:
+    """Both cameras of a depth camera have one frame; the second camera of a stereo pair has that of the first."""
+    body = "<optical_frame_id>optical</optical_frame_id>"
+    lens = "<lens><projection><p_fx>300</p_fx><p_fy>300</p_fy><tx>-36</tx></projection></lens>"
+    pair = make_sensor(body, name="left") + make_sensor(body, name="depth") + make_sensor(body + lens, name="right")
+    pair = pair.replace('name="right" type="camera">', 'name="right" type="camera"><pose>0 -0.12 0 0 0 0</pose>')
+    other = '<link name="mast"><pose relative_to="base">0 0 0.5 0 0 0</pose>' + make_sensor(body).replace(
+        '"camera">', '"camera"><pose relative_to="base"/>'
+    )
+    world = load(wrap_in_world(f'<model name="auv"><link name="base">{pair}</link>{other}</link></model>'))
+    assert world.sensor("eye").pose.position == (0.0, 0.0, -0.5)
+    assert list_frame_warnings(world) == []

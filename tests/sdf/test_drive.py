@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -111,27 +112,13 @@ def test_topics_of_a_drive(tmp_path: Path, content: str, topic: str) -> None:
     assert read_drive(tmp_path, plugin).topic == topic
 
 
-def test_misspelt_elements_of_a_drive_are_warnings(tmp_path: Path) -> None:
-    """Other elements of the plug-ins have no effect on the motion."""
-    typos = "<max_linear_accelaration>1</max_linear_accelaration><lft_joint>j</lft_joint>"
-    others = "".join(
-        f"<{tag}>1</{tag}>"
-        for tag in (
-            *("odom_topic", "tf_topic", "wheel_radius", "wheelDiameter", "max_jerk", "min_jerk", "kingpin_width"),
-            *("odom_publish_frequency", "command_timeout", "max_wheel_torque", "odometry_topic", "num_wheel_pairs"),
-        )
-    )
-    plugin = f'<plugin filename="gz-sim-diff-drive-system" name="p">{typos}{others}</plugin>'
-    notes = [(note.what, note.reason) for note in load_robot(tmp_path, plugin).notes if note.kind == "warning"]
-    assert ("<plugin><max_linear_accelaration>", "is not read; did you mean max_linear_acceleration?") in notes
-    assert ("<plugin><lft_joint>", "is not read; did you mean left_joint?") in notes
-    assert len([reason for _, reason in notes if "did you mean" in reason]) == 2
-
-
 def test_the_center_is_that_of_the_driven_wheels(tmp_path: Path) -> None:
     """Two wheels at the rear; four wheels of a skid-steer drive; the rear axle of a vehicle that steers in front."""
     rear = "<left_joint>rl_joint</left_joint><right_joint>rr_joint</right_joint>"
     drive = read_drive(tmp_path, f'<plugin filename="gz-sim-diff-drive-system" name="p">{rear}</plugin>')
+    np.testing.assert_allclose(drive.pose.position, (-0.2, 0.0, 0.0), rtol=0.0, atol=1e-15)
+    scoped = rear.replace("rl_joint", "robot::rl_joint")
+    drive = read_drive(tmp_path, f'<plugin filename="gz-sim-diff-drive-system" name="p">{scoped}</plugin>')
     np.testing.assert_allclose(drive.pose.position, (-0.2, 0.0, 0.0), rtol=0.0, atol=1e-15)
     tags = {"leftFrontJoint": "fl", "rightFrontJoint": "fr", "leftRearJoint": "rl", "rightRearJoint": "rr"}
     skid = "".join(f"<{tag}>{name}_joint</{tag}>" for tag, name in tags.items())
@@ -170,6 +157,13 @@ def test_limits_of_gazebo_and_of_gazebo_ros(tmp_path: Path) -> None:
     assert any("'fast' is not a number: ignored" in note.reason for note in world.notes)
 
 
+WITHOUT_EFFECT = (
+    *("odom_topic", "tf_topic", "wheel_radius", "wheelDiameter", "max_jerk", "min_jerk", "kingpin_width"),
+    *("odom_publish_frequency", "command_timeout", "max_wheel_torque", "odometry_topic", "num_wheel_pairs"),
+)
+"""Elements of drive plug-ins that do not change the motion."""
+
+
 @pytest.mark.parametrize(
     ("content", "warnings"),
     [
@@ -183,7 +177,7 @@ def test_limits_of_gazebo_and_of_gazebo_ros(tmp_path: Path) -> None:
             ["'rl_jont' is not a joint of the model: ignored; did you mean rl_joint?"],
         ),
         ("<left_joint>base</left_joint>", ["'base' is not a joint of the model: ignored"]),
-        ("<odom_topic>o</odom_topic><tf_topic>t</tf_topic><wheel_radius>1</wheel_radius><max_jerk>1</max_jerk>", []),
+        ("".join(f"<{tag}>1</{tag}>" for tag in WITHOUT_EFFECT), []),
     ],
 )
 def test_misspelt_parts_of_a_drive_give_a_warning(tmp_path: Path, content: str, warnings: list[str]) -> None:
@@ -191,6 +185,105 @@ def test_misspelt_parts_of_a_drive_give_a_warning(tmp_path: Path, content: str, 
     notes = [note for note in world.notes if note.kind == "warning" and note.what.startswith("<plugin><")]
     assert [note.reason for note in notes] == warnings
     assert all(note.where is not None and note.where.line == 1 for note in notes)
+
+
+def test_a_tracked_vehicle_has_its_limits_in_two_elements_and_turns_about_its_body_link(tmp_path: Path) -> None:
+    """The elements are those of gz-sim, TrackedVehicle.cc (commit 00b43a02)."""
+    content = (
+        "<body_link>rl</body_link><left_track><link>fl</link></left_track><right_track><link>fr</link></right_track>"
+        "<tracks_separation>0.4</tracks_separation><steering_efficiency>0.5</steering_efficiency>"
+        "<linear_velocity><min_velocity>-0.2</min_velocity><max_velocity>0.3</max_velocity>"
+        "<min_acceleration>-2</min_acceleration><max_acceleration>1</max_acceleration></linear_velocity>"
+        "<angular_velocity><max_acceleration>6</max_acceleration></angular_velocity>"
+    )
+    file = '<plugin filename="gz-sim-tracked-vehicle-system" name="gz::sim::systems::TrackedVehicle">'
+    world = load_robot(tmp_path, f"{file}{content}</plugin>")
+    drive = world.models[0].drive
+    assert drive is not None
+    assert drive.limits == CommandLimits(
+        -0.2, 0.3, max_acceleration=1.0, max_deceleration=2.0, max_angular_acceleration=6.0,
+        max_angular_deceleration=math.inf,
+    )  # fmt: skip
+    assert drive.pose.position == (-0.2, 0.3, 0.0)
+    assert not [note for note in world.notes if note.what.startswith(("<plugin>", "<linear", "<angular"))]
+    flat = "<max_linear_velocity>0.3</max_linear_velocity><body_link>chassis</body_link>"
+    typo = "<linear_velocity><max_velocty>0.3</max_velocty></linear_velocity>"
+    world = load_robot(tmp_path, f"{file}{flat}{typo}</plugin>")
+    drive = world.models[0].drive
+    assert drive is not None
+    assert drive.limits == CommandLimits()
+    assert drive.pose.position == (0.0, 0.0, 0.0)  # the canonical link
+    assert [(note.what, note.reason) for note in world.notes if "elocit" in note.what or "body" in note.what] == [
+        ("<plugin><max_linear_velocity>", "is not read; did you mean linear_velocity?"),
+        ("<linear_velocity><max_velocty>", "is not read; did you mean max_velocity?"),
+        ("<plugin><body_link>", "'chassis' is not a link of the model: ignored"),
+    ]
+
+
+def test_topics_of_ackermann_steering(tmp_path: Path) -> None:
+    plugin = '<plugin filename="gz-sim-ackermann-steering-system" name="p">{}</plugin>'
+    assert read_drive(tmp_path, plugin.format("<sub_topic>go</sub_topic>")).topic == "/model/robot/go"
+    assert read_drive(tmp_path, plugin.format("<topic>t</topic><sub_topic>go</sub_topic>")).topic == "t"
+    assert read_drive(tmp_path, plugin.format("<steering_only>false</steering_only>")).topic == IN_MODEL
+    for content in ("<steering_only>true</steering_only>", "<steering_only>1</steering_only><topic>t</topic>"):
+        assert load_robot(tmp_path, plugin.format(content)).models[0].drive is None
+
+
+def test_a_joint_may_have_the_name_of_its_model(tmp_path: Path) -> None:
+    wheels = "<left_joint>robot::rl_joint</left_joint><right_joint>rr_joint</right_joint>"
+    drive = read_drive(tmp_path, f'<plugin filename="libgazebo_ros_diff_drive.so" name="p">{wheels}</plugin>')
+    np.testing.assert_allclose(drive.pose.position, (-0.2, 0.0, 0.0), rtol=0.0, atol=1e-15)
+
+
+STEERING = (
+    "<left_steering_joint>fl_joint</left_steering_joint><right_steering_joint>fr_joint</right_steering_joint>"
+    "<left_joint>rl_joint</left_joint><right_joint>rr_joint</right_joint>"
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "what", "reason"),
+    [
+        (
+            "<min_linear_velocity>1</min_linear_velocity><max_linear_velocity>0.5</max_linear_velocity>",
+            "min_linear_velocity",
+            "1 is above the maximum, 0.5: both are ignored",
+        ),
+        (
+            "<max_linear_acceleration>-1</max_linear_acceleration>",
+            "max_linear_acceleration",
+            "-1; must be above 0: ignored",
+        ),
+        ("<min_acceleration>0.5</min_acceleration>", "min_acceleration", "0.5; must be below 0: ignored"),
+        ("<steering_limit>0</steering_limit>", "steering_limit", "0; must be above 0 and at most pi / 2 (rad)"),
+        ("<steering_limit>30</steering_limit>", "steering_limit", "30; must be above 0 and at most pi / 2 (rad)"),
+        ("<wheel_base>-1</wheel_base>", "wheel_base", "-1; must be above 0: ignored"),
+        ("<wheel_separation>-1</wheel_separation>", "wheel_separation", "-1; must be >= 0: ignored"),
+        (
+            "<wheel_base>1e300</wheel_base><steering_limit>1e-300</steering_limit>",
+            "wheel_base",
+            "1e+300 m / sin(1e-300 rad) is not a turning radius: ignored",
+        ),
+    ],
+)
+def test_a_limit_that_is_none_gives_a_warning(tmp_path: Path, content: str, what: str, reason: str) -> None:
+    plugin = f'<plugin filename="gz-sim-ackermann-steering-system" name="p">{STEERING}{content}</plugin>'
+    world = load_robot(tmp_path, plugin)
+    notes = {note.what: note for note in world.notes if note.kind == "warning" and note.what.startswith("<plugin><")}
+    assert set(notes) == {f"<plugin><{what}>"}
+    note = notes[f"<plugin><{what}>"]
+    assert note.reason.startswith(reason)
+    assert note.where is not None
+    drive = world.models[0].drive
+    assert drive is not None
+    expected = CommandLimits() if "turning radius" in reason else CommandLimits(min_turning_radius=1.0 / math.sin(0.5))
+    assert drive.limits == expected
+
+
+def test_the_note_about_a_drive_says_what_is_read(tmp_path: Path) -> None:
+    world = load_robot(tmp_path, DRIVE)
+    reasons = [note.reason for note in world.notes if "libgazebo_ros_diff_drive" in note.what]
+    assert reasons == ["is not run; the first drive of a model selects the velocity commands, their frame and limits"]
 
 
 DRIVE = (
@@ -230,7 +323,7 @@ def test_a_csv_log_drives_a_square(tmp_path: Path) -> None:
 def test_a_log_in_the_world_file_drives_a_square(tmp_path: Path) -> None:
     write_square(tmp_path / "square.csv")
     world = load_robot(tmp_path, DRIVE, '<navsense:motion file="square.csv"/>', "3 4 0.5 0 0 0.7")
-    motion = world.models[0].motion
+    motion = world.models[0].root_motion
     assert motion is not None
     assert isinstance(get_base(motion), VelocityCommands)
     assert not any("stationary" in note.reason for note in world.notes)
@@ -245,6 +338,16 @@ def test_python_loads_commands(tmp_path: Path) -> None:
     assert commands.source.file == "square.csv"
 
 
+@pytest.mark.parametrize(
+    "name", ["wz_deg", "wz_dps", "wz [deg/s]", "/cmd_vel/twist/angular/z_deg", "angular.z (deg/s)"]
+)
+def test_a_turn_rate_may_be_in_degrees_per_second(tmp_path: Path, name: str) -> None:
+    (tmp_path / "log.csv").write_text(HEADER.replace("wz", name) + "0,0,0,0,0,0,90\n1,0,0,0,0,0,0\n")
+    commands = ns.motion.load(tmp_path / "log.csv")
+    assert isinstance(commands, VelocityCommands)
+    assert commands.commands[0, 5] == pytest.approx(0.5 * math.pi, rel=1e-15, abs=0.0)
+
+
 def test_an_error_of_the_ramps_names_the_log(tmp_path: Path) -> None:
     log = tmp_path / "fast.csv"
     log.write_text(HEADER + "0,0,0,0,0,0,1e8\n5e9,0,0,0,0,0,0\n")
@@ -256,13 +359,17 @@ def test_an_error_of_the_ramps_names_the_log(tmp_path: Path) -> None:
         ns.simulate(load_robot(tmp_path, plugin), 1.0, motion=str(log))
 
 
-def write_bag2(path: Path, *topics: str) -> Path:
+Commands = Sequence[tuple[float, float, float]]
+"""Time (s), vx (m/s) and wz (rad/s) of each command."""
+
+
+def write_bag2(path: Path, *topics: str, commands: Commands = (*SQUARE, (8.0, 0.0, 0.0))) -> Path:
     store = get_typestore(Stores.ROS2_JAZZY)
     twist, vector = (store.types[f"geometry_msgs/msg/{name}"] for name in ("Twist", "Vector3"))
     with Writer(path, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
         for topic in topics:
             channel = writer.add_connection(topic, twist.__msgtype__, typestore=store)
-            for t, vx, wz in (*SQUARE, (8.0, 0.0, 0.0)):
+            for t, vx, wz in commands:
                 message = twist(linear=vector(x=vx, y=0.0, z=0.0), angular=vector(x=0.0, y=0.0, z=wz))
                 time = 1_700_000_000_000_000_000 + round(t * 1e9)
                 writer.write(channel, time, store.serialize_cdr(message, twist.__msgtype__))
@@ -302,6 +409,17 @@ def test_the_topic_of_the_drive_is_selected(tmp_path: Path) -> None:
     assert_square(load_robot(tmp_path, DRIVE), f"{file}:/other")
 
 
+def test_the_longest_ending_of_a_topic_has_priority(tmp_path: Path) -> None:
+    """Both topics end in /cmd_vel, and one in the namespace of the plug-in too."""
+    drive = DRIVE.replace("</plugin>", "<robotNamespace>a</robotNamespace></plugin>")
+    bag = write_bag2(tmp_path / "two", "/x/b/cmd_vel", "/x/a/cmd_vel")
+    run = ns.simulate(load_robot(tmp_path, drive), motion=str(bag))
+    motion = run.session.world.models[0].motion
+    assert isinstance(motion, VelocityCommands)
+    assert motion.source is not None
+    assert motion.source.series == "/x/a/cmd_vel"
+
+
 def test_commands_give_a_warning_with_their_remedy(tmp_path: Path) -> None:
     load_robot(tmp_path, DRIVE)
     result = CliRunner().invoke(cli, ["check", str(tmp_path / "robot.sdf")])
@@ -319,8 +437,8 @@ def test_limits_of_the_world_file_replace_those_of_the_drive(tmp_path: Path) -> 
     write_square(tmp_path / "square.csv")
     motion = '<navsense:motion file="square.csv" max_acceleration="0.5" max_angular_acceleration="4"/>'
     world = load_robot(tmp_path, DRIVE, motion)
-    assert world.models[0].motion is not None
-    commands = get_base(world.models[0].motion)
+    assert world.models[0].root_motion is not None
+    commands = get_base(world.models[0].root_motion)
     assert isinstance(commands, VelocityCommands)
     assert commands.limits == CommandLimits(max_acceleration=0.5, max_angular_acceleration=4.0)
     assert not any("jumps" in note.reason for note in world.notes)
@@ -345,16 +463,16 @@ def test_an_attribute_replaces_both_directions_of_its_limit_alone(
     )
     plugin = f'<plugin filename="gz-sim-diff-drive-system" name="p">{tags}</plugin>'
     world = load_robot(tmp_path, plugin, f'<navsense:motion file="square.csv" {attributes}/>')
-    assert world.models[0].motion is not None
-    commands = get_base(world.models[0].motion)
+    assert world.models[0].root_motion is not None
+    commands = get_base(world.models[0].root_motion)
     assert isinstance(commands, VelocityCommands)
-    given: dict[str, float | None] = {
+    plugin_limits: dict[str, float | None] = {
         "max_acceleration": 3.0,
         "max_deceleration": 2.0,
         "max_angular_acceleration": 0.75,
         "max_angular_deceleration": 0.25,
     }
-    assert commands.limits == CommandLimits(**{**given, **limits})  # type: ignore[arg-type]
+    assert commands.limits == CommandLimits(**{**plugin_limits, **limits})  # type: ignore[arg-type]
 
 
 def test_gazebo_limits_the_directions_of_a_velocity_apart(tmp_path: Path) -> None:
@@ -366,8 +484,8 @@ def test_gazebo_limits_the_directions_of_a_velocity_apart(tmp_path: Path) -> Non
         "<max_linear_acceleration>0.5</max_linear_acceleration></plugin>"
     )
     world = load_robot(tmp_path, plugin, '<navsense:motion file="commands.csv"/>')
-    assert world.models[0].motion is not None
-    block = world.models[0].motion.at(np.array([0.5, 1.5, 2.0, 2.5, 3.5, 4.5]))
+    assert world.models[0].root_motion is not None
+    block = world.models[0].root_motion.at(np.array([0.5, 1.5, 2.0, 2.5, 3.5, 4.5]))
     np.testing.assert_allclose(block.velocity_w[:, 0], [0.25, 0.5, -0.5, -0.5, -0.25, 0.0], rtol=0.0, atol=1e-14)
 
 
@@ -380,6 +498,7 @@ def test_gazebo_limits_the_directions_of_a_velocity_apart(tmp_path: Path) -> Non
         ("", HEADER + "0,0,0,0,0,0,0\n1,0,a,0,0,0,0\n", "log.csv:3: vy: a; must be a finite number"),
         ("", HEADER + "0,0,0,0,0,0,0\n\n0,0,0,0,0,0,0\n", "log.csv:4: time of row 1 (s): 0.0; must be after"),
         ("", HEADER + "0,0,0,0,0,0,0\n", "number of velocity commands: 1; must be >= 2"),
+        ("", "time,vx,wz\n0,0,0\n1,0,0\n", "header of the log without vy, vz, wx, wy: time,vx,wz; must have time,"),
     ],
 )  # fmt: skip
 def test_errors_of_logs_in_the_world_file(tmp_path: Path, attributes: str, log: str, message: str) -> None:
@@ -387,3 +506,79 @@ def test_errors_of_logs_in_the_world_file(tmp_path: Path, attributes: str, log: 
     with pytest.raises(SdfError) as error:
         load_robot(tmp_path, DRIVE, f'<navsense:motion file="log.csv" {attributes}/>')
     assert message in str(error.value)
+
+
+TURTLEBOT3 = Path(__file__).resolve().parent.parent / "worlds" / "robots" / "turtlebot3_burger.sdf"
+
+CLASSIC_DRIVE = (
+    '<plugin name="turtlebot3_diff_drive" filename="libgazebo_ros_diff_drive.so"><ros/><update_rate>30</update_rate>'
+    "<left_joint>wheel_left_joint</left_joint><right_joint>wheel_right_joint</right_joint>"
+    "<wheel_separation>0.160</wheel_separation><wheel_diameter>0.066</wheel_diameter>"
+    "<max_wheel_torque>20</max_wheel_torque><max_wheel_acceleration>1.0</max_wheel_acceleration>"
+    "<command_topic>cmd_vel</command_topic><robot_base_frame>base_footprint</robot_base_frame></plugin>"
+)
+"""The drive of the ROS 2 packages with Gazebo Classic, with the same figures: at commit 28314d3b of the fork
+github.com/mblaich/turtlebot3_simulations, turtlebot3_gazebo/models/turtlebot3_burger/model.sdf."""
+
+SPEED, TURN_RATE, ACCELERATION, SIDE_TIME, LEVER_ARM = 0.2, 0.25 * math.pi, 1.0, 5.0, 0.032
+"""m/s and rad/s of the commands, below the limits of the robot, 0.22 m/s and 2.84 rad/s; m/s^2; s; m."""
+
+ROUND_TIME = SIDE_TIME + 4.0
+"""Time (s) of a side, a stop of 1 s, a turn of 2 s and a stop of 1 s."""
+
+
+def write_rounds(path: Path) -> Path:
+    """Write the commands of the square of a TurtleBot3: four sides and four turns to the left."""
+    parts = ((0.0, SPEED, 0.0), (SIDE_TIME, 0.0, 0.0), (SIDE_TIME + 1.0, 0.0, TURN_RATE), (SIDE_TIME + 3.0, 0.0, 0.0))
+    commands = [(side * ROUND_TIME + t, vx, wz) for side in range(4) for t, vx, wz in parts]
+    return write_bag2(path, "/cmd_vel", commands=[*commands, (4.0 * ROUND_TIME, 0.0, 0.0)])
+
+
+def test_the_report_of_a_turtlebot3_shows_its_square(tmp_path: Path) -> None:
+    """Four sides, each shorter by the ramp at its start, and the duration of the commands."""
+    recording, page = tmp_path / "square.mcap", tmp_path / "square.html"
+    motion = f"--motion={write_rounds(tmp_path / 'drive')}"
+    for arguments in (
+        ["run", str(TURTLEBOT3), motion, "-o", str(recording)],
+        ["report", str(recording), "-o", str(page)],
+    ):
+        result = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+    text = page.read_text(encoding="utf-8")
+    length = 4.0 * (SPEED * SIDE_TIME - SPEED**2 / (2.0 * ACCELERATION))
+    assert f"{length:.2f} m" in text
+    assert "35.99 s" in text  # of the last sample
+
+
+@pytest.mark.requirement("IMU-2")
+@pytest.mark.parametrize("plugin", ["", CLASSIC_DRIVE], ids=["gz", "classic"])
+def test_a_turtlebot3_drives_a_square_from_recorded_twists(tmp_path: Path, plugin: str) -> None:
+    """Commands and limits give the square, and the IMU measures the rate of the turns and its centripetal acceleration.
+
+    A ramp up takes v^2 / (2 a) from a side. Gazebo has no limit down; gazebo_ros has the same one, so its ramp down
+    gives this length back. The turns have no limit in Gazebo, and equal ramps in gazebo_ros. False alarm: 4e-8 for each
+    of 16 means.
+    """
+    text = TURTLEBOT3.read_text()
+    if plugin:
+        text = re.sub(r"<plugin.*</plugin>", plugin, text, flags=re.DOTALL)
+    path = tmp_path / "robot.sdf"
+    path.write_text(text)
+    bag = write_rounds(tmp_path / "drive")
+    run = ns.simulate(ns.load(path), motion=str(bag), seed=11)
+    side = SPEED * SIDE_TIME - (0.0 if plugin else SPEED**2 / (2.0 * ACCELERATION))
+    corners = run.session.link_motions["turtlebot3_burger::base_footprint"].at(ROUND_TIME * np.arange(5.0))
+    square = np.array([(0.0, 0.0), (side, 0.0), (side, side), (0.0, side), (0.0, 0.0)])
+    np.testing.assert_allclose(corners.position_w[:, :2], square, rtol=0.0, atol=1e-9)
+    headings = 2.0 * np.arctan2(corners.rotation_wb[:, 3], corners.rotation_wb[:, 0])
+    expected = 0.5 * math.pi * np.arange(5.0)
+    np.testing.assert_allclose(np.cos(headings - expected), 1.0, rtol=0.0, atol=1e-12)
+    imu = run["imu"]
+    for k in range(4):
+        turn = imu.time - k * ROUND_TIME - SIDE_TIME - 1.0
+        # Both ends of the turn are on ramps in gazebo_ros: the rims reach TURN_RATE within 0.063 s.
+        for start, end, rate in ((0.1, 1.9, TURN_RATE), (-3.0, -2.0, 0.0)):
+            rows = (turn > start) & (turn < end)
+            bound = 5.5 / math.sqrt(np.count_nonzero(rows))
+            assert abs(imu["angular_velocity"][rows, 2].mean() - rate) < 2e-4 * bound
+            assert abs(imu["linear_acceleration"][rows, 0].mean() - LEVER_ARM * rate**2) < 1.7e-2 * bound

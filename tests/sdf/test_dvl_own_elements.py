@@ -99,7 +99,7 @@ def check_whitened(squares: FloatArray, axes: int, alarm: float) -> None:
     assert chi2.ppf(alarm / 2.0, axes * squares.size) < squares.sum() < chi2.isf(alarm / 2.0, axes * squares.size)
 
 
-@pytest.mark.requirement("GAP-2", "GAP-3", "DVU-7")
+@pytest.mark.requirement("GAP-2", "GAP-3")
 @pytest.mark.parametrize("dialect", FILES)
 def test_own_elements_mean_the_same_as_in_a_navsense_dvl(
     load_robot: Callable[..., World], load: Load, wrap_in_link: Text, dialect: str
@@ -142,7 +142,7 @@ def test_invalid_own_elements_are_errors(
     assert "auv.urdf:" in str(caught.value)
 
 
-@pytest.mark.requirement("GAP-2", "DVU-7")
+@pytest.mark.requirement("GAP-2")
 @pytest.mark.parametrize("dialect", FILES)
 @pytest.mark.parametrize("speed", [0.0, 1.0, 4.0])
 def test_noise_of_single_pings_is_a_floor_and_a_fraction_of_the_speed(
@@ -187,7 +187,7 @@ def test_noise_grows_with_the_rate_and_with_weak_echoes(load_robot: Callable[...
 
 
 @pytest.mark.compiled
-@pytest.mark.requirement("GAP-3", "DVU-7")
+@pytest.mark.requirement("GAP-3")
 @pytest.mark.parametrize("dialect", FILES)
 def test_long_term_velocity_is_consistent(load_robot: Callable[..., World], dialect: str) -> None:
     """Over 400 instruments, errors by their covariance are chi-squared with 1200 degrees of freedom at each ping.
@@ -209,7 +209,7 @@ def test_long_term_velocity_is_consistent(load_robot: Callable[..., World], dial
     assert np.mean(error[:, -1] ** 2) < 0.6 * np.mean(single**2)
 
 
-@pytest.mark.requirement("GAP-3", "DVU-7")
+@pytest.mark.requirement("GAP-3")
 @pytest.mark.parametrize("dialect", FILES)
 def test_recordings_have_both_solutions(load_robot: Callable[..., World], tmp_path: Path, dialect: str) -> None:
     world = load_robot(dialect, TRACK + FILTER)

@@ -599,7 +599,7 @@ NOTHING = "nothing in the world publishes it: the water is still"
 @pytest.mark.parametrize(
     ("world", "change", "told"),
     [
-        ("", WATER, ("hydrodynamics/current_velocity", NOTHING)),
+        ("", WATER, ("hydrodynamics/current_velocity", f"is the default, and {NOTHING}")),
         ("", {**WATER, "ocean_current_topic": "flow"}, ("flow", NOTHING)),
         ('<navsense:current topic="/flow">', {**WATER, "ocean_current_topic": "flow"}, None),
         ("<navsense:current>", WATER, None),
@@ -659,7 +659,7 @@ def test_misplaced_plugin_is_reported(load: Load, wrap_in_link: Text) -> None:
         ({"gaussianNoiseBeamVel": "-1"}, "gaussianNoiseBeamVel", "<plugin><gaussianNoiseBeamVel>: -1; must be >= 0"),
         ({"updateRateHZ": "1e9"}, "updateRateHZ", "<plugin><updateRateHZ>: 1e+09 Hz; must be from 0.001"),
         ({"gaussianNoiseBeamRange": "1e300"}, "gaussianNoiseBeamRange", "<gaussianNoiseBeamRange> stddev: 1e+300"),
-        ({"topicName": "/"}, "topicName", "<plugin><topicName>: /; must be a topic"),
+        ({"topicName": "/"}, "topicName", "<plugin><topicName>: /; must contain more than"),
         ({"pos_z_down": "down"}, "pos_z_down", "<plugin><pos_z_down>: down; must be true, false"),
         ({"frameName": ""}, "frameName", "<plugin><frameName>: empty; must not be empty"),
         (

@@ -173,10 +173,22 @@ def test_missing_model_has_remedies(list_problems: ListProblems, load: Load, wra
     text = wrap_in_world(make_include(f"{FUEL}/OpenRobotics/models/Sun"))
     (line,) = list_problems(text)
     assert "searched home/.gz/fuel/fuel.gazebosim.org/openrobotics/models/sun, home/.ignition/fuel/" in line
-    assert "nothing is downloaded: get the model by `gz fuel download -u`, or skip it by --skip-missing" in line
+    command = "`gz fuel download -u https://fuel.gazebosim.org/1.0/OpenRobotics/models/Sun`"
+    assert f"nothing is downloaded: get the model by {command}, or skip it by --skip-missing" in line
     (note,) = load(text, missing="skip").notes
     assert "is not in the cache of Fuel; skipped with its content" in note.reason
     assert "--skip-missing" not in note.reason
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("uri", ["fuel://fuel.gazebosim.org/1.0/o/models/My Sub/2", f"{FUEL}/o/models/My Sub/2"])
+@pytest.mark.parametrize("file", ["", "/files/meshes/hull.obj"])
+def test_command_for_a_missing_model_can_be_copied(
+    list_problems: ListProblems, wrap_in_world: Text, uri: str, file: str
+) -> None:
+    """The URL of the model, which `gz fuel download` accepts, in quotes if it has blanks."""
+    (line,) = list_problems(wrap_in_world(make_include(uri + file)))
+    assert "by `gz fuel download -u 'https://fuel.gazebosim.org/1.0/o/models/My Sub/2'`, or skip" in line
 
 
 def test_real_world_of_gz_sim_runs_with_a_model_of_the_cache(shared_data: Path, home: Path) -> None:

@@ -1,8 +1,8 @@
 """Poses, fields and verdicts equal those of libsdformat 12.3, Gazebo's SDF reader.
 
 Its results for the files in `tests/oracles/libsdformat/cases`, its test files and Gazebo's are recorded. If
-the library is installed (Debian: `libsdformat12-12`; to ask it for poses `libsdformat-dev g++ pkg-config` too) it is
-asked again, and about random worlds as well.
+the library is installed (Debian: `libsdformat12-12`; for poses also `libsdformat-dev g++ pkg-config`), it runs again on
+these files, and on random worlds.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def resolve_poses(path: Path) -> dict[tuple[str, str], Pose | None]:
 
     found = dict(list_poses(complete))
     world = sdf.load(path, path=MODELS)
-    listed = [note.what.rpartition(": ")[2] for note in world.notes if note.what.startswith("<sensor type=")]
+    listed = [note.what.rpartition(": ")[2] for note in world.notes if note.subject == "sensor"]
     sensors: dict[tuple[str, str], Pose | None] = {("sensor", name): None for name in listed}
     sensors |= {("sensor", sensor.name): sensor.pose for sensor in world.sensors}
     if top.tag == "model":
@@ -177,7 +177,7 @@ def test_imu_noise_of_each_version_equals_libsdformat(file: str) -> None:
         assert found == expected
 
 
-ASK = """
+CHECK = """
 import ctypes, sys
 check = ctypes.CDLL(sys.argv[1]).cmdCheck
 print("\\nCODES", *[check(file.encode()) for file in sys.argv[2:]], flush=True)
@@ -198,7 +198,7 @@ def test_accepted_files_pass_gz_sdf_check(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("SDF_PATH", str(MODELS))
     files = check_all()
     ran = subprocess.run(
-        [sys.executable, "-c", ASK, library, *map(str, files)], capture_output=True, text=True, check=True, cwd=CASES
+        [sys.executable, "-c", CHECK, library, *map(str, files)], capture_output=True, text=True, check=True, cwd=CASES
     )
     # The library writes its own lines before and after.
     (codes,) = (line.split()[1:] for line in ran.stdout.splitlines() if line.startswith("CODES"))
@@ -206,7 +206,7 @@ def test_accepted_files_pass_gz_sdf_check(monkeypatch: pytest.MonkeyPatch) -> No
     assert problems == {name for name in (*DIFFERENT, *CHECKED_APART) if name in {file.name for file in files}}
 
 
-def ask_library(resolver: Path, files: Sequence[Path], cwd: Path) -> list[Answer]:
+def run_library(resolver: Path, files: Sequence[Path], cwd: Path) -> list[Answer]:
     ran = subprocess.run([resolver, *files], capture_output=True, text=True, check=True, cwd=cwd)
     return [json.loads(line) for line in ran.stdout.splitlines()]
 
@@ -222,7 +222,7 @@ def test_random_worlds_agree_with_libsdformat(resolver: Path, tmp_path: Path) ->
         (folder / "world.sdf").write_text(RandomWorlds(seed, folder).world(), encoding="utf-8")
         files.append(folder / "world.sdf")
     sound = 0
-    for path, answer in zip(files, ask_library(resolver, files, tmp_path), strict=True):
+    for path, answer in zip(files, run_library(resolver, files, tmp_path), strict=True):
         problem = find_first_problem(path)
         if "both stand on the same link" in problem and not answer["errors"]:
             continue  # 12.3 reads joints of direct models of a world only
@@ -239,7 +239,7 @@ def test_random_worlds_agree_with_libsdformat(resolver: Path, tmp_path: Path) ->
 def test_recorded_results_equal_the_library(resolver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDF_PATH", str(MODELS))
     files = [Path(file) for file in sorted(RECORDED) if (CASES / file).exists() and not file.startswith("refused_")]
-    assert ask_library(resolver, files, CASES) == [RECORDED[str(file)] for file in files]
+    assert run_library(resolver, files, CASES) == [RECORDED[str(file)] for file in files]
 
 
 class RandomWorlds:

@@ -57,10 +57,12 @@ def list_folders() -> Iterator[Path]:
 
 
 @cache
-def find_places() -> list[Any]:
+def find_local_files() -> list[Any]:
     """Return the listed files on this machine."""
-    places: list[Any] = load_tool().find_places(TABLE, [folder for folder in list_folders() if folder.is_dir()])
-    return places
+    local_files: list[Any] = load_tool().find_local_files(
+        TABLE, [folder for folder in list_folders() if folder.is_dir()]
+    )
+    return local_files
 
 
 def test_table_names_300_public_files_by_commit() -> None:
@@ -120,22 +122,22 @@ def test_hash_of_a_file_is_that_of_git() -> None:
     assert load_tool().compute_blob(b"test content\n") == "d670460b4b4aece5915caf5c68d12f560a9fe3e4"
 
 
-def make_place(tmp_path: Path, text: str, **fields: Any) -> Any:
-    """Return a file of the table that has this text, and libsdformat's answer for `OWN`."""
+def make_local_file(tmp_path: Path, text: str, **fields: Any) -> Any:
+    """Return a file of the table that has this text, and libsdformat's result for `EXAMPLE`."""
     tool = load_tool()
-    path = tmp_path / "models" / "own.sdf"
+    path = tmp_path / "models" / "example.sdf"
     path.parent.mkdir(exist_ok=True)
     path.write_text(text, encoding="utf-8")
     pose = (1.0, 2.0, 3.25, 1.0, 0.0, 0.0, 0.0)
     sensors = (tool.Sensor("m::l::mag", "magnetometer", pose), tool.Sensor("m::l::cam", "camera", pose))
-    file = tool.File("a/b", "own.sdf", "", "", "own", tool.compute_blob(path.read_bytes()), sensors=sensors)
+    file = tool.File("a/b", "example.sdf", "", "", "example", tool.compute_blob(path.read_bytes()), sensors=sensors)
     file = replace(file, **fields)
-    (place,) = tool.find_places({file.blob: file}, [tmp_path])
-    assert place.folders[:3] == (tmp_path / "models", tmp_path, tmp_path / "models")
-    return place
+    (local_file,) = tool.find_local_files({file.blob: file}, [tmp_path])
+    assert local_file.folders[:3] == (tmp_path / "models", tmp_path, tmp_path / "models")
+    return local_file
 
 
-OWN = (
+EXAMPLE = (
     '<sdf version="1.6"><world name="w"><model name="m"><pose>1 2 3 0 0 0</pose><link name="l">'
     '<sensor name="mag" type="magnetometer"><pose>0 0 0.25 0 0 0</pose></sensor>'
     '<sensor name="cam" type="camera"><pose>0 0 0.25 0 0 0</pose><camera/></sensor>'
@@ -147,18 +149,20 @@ INCLUDE = "<include><uri>model://gone</uri></include>"
 
 
 def compare(tmp_path: Path, more: str = "", **fields: Any) -> tuple[str, str]:
-    result = load_tool().compare(make_place(tmp_path, OWN.replace("MORE", more), **fields))
+    result = load_tool().compare(make_local_file(tmp_path, EXAMPLE.replace("MORE", more), **fields))
     return result.kind, result.difference
 
 
 def test_comparison_finds_each_difference(tmp_path: Path) -> None:
     tool = load_tool()
-    moved = tool.Sensor("m::l::mag", "magnetometer", (1.0, 2.0, 3.25 + 1e-10, 1.0, 0.0, 0.0, 0.0))
-    unknown = tool.Sensor("m::l::range", "ray", moved.pose)
+    displaced = tool.Sensor("m::l::mag", "magnetometer", (1.0, 2.0, 3.25 + 1e-10, 1.0, 0.0, 0.0, 0.0))
+    unknown = tool.Sensor("m::l::range", "ray", displaced.pose)
     assert compare(tmp_path) == ("same", "")
-    assert compare(tmp_path, sensors=(moved,)) == ("different", "pose of m::l::mag differs by 3.08e-11")
+    assert compare(tmp_path, sensors=(displaced,)) == ("different", "pose of m::l::mag differs by 3.08e-11")
     assert compare(tmp_path, sensors=(unknown,))[1] == "sensor m::l::range (ray) is neither simulated nor noted"
-    assert compare(tmp_path, sensors=(replace(moved, pose=None),))[1] == "libsdformat has no pose of sensor m::l::mag"
+    assert (
+        compare(tmp_path, sensors=(replace(displaced, pose=None),))[1] == "libsdformat has no pose of sensor m::l::mag"
+    )
     assert compare(tmp_path, errors=("LINK_INERTIA_INVALID",)) == ("lenient", "")
     assert compare(tmp_path, errors=("RESERVED_NAME",)) == ("different", "navsense accepts RESERVED_NAME")
     assert compare(tmp_path, INCLUDE) == ("other models", "not here: model://gone")
@@ -180,21 +184,25 @@ def test_comparison_of_refused_files(tmp_path: Path) -> None:
 @pytest.mark.requirement("SDF-1", "SDF-2")
 @pytest.mark.parametrize("repository", REPOSITORIES)
 def test_public_files_agree_with_libsdformat(repository: str) -> None:
-    places = [place for place in find_places() if place.file.repository == repository]
-    if not places:
+    local_files = [local_file for local_file in find_local_files() if local_file.file.repository == repository]
+    if not local_files:
         pytest.skip(f"needs files of {repository}: name their folder in {FOLDERS}")
-    different = {str(place.path): result for place in places if (result := load_tool().compare(place)).difference}
+    different = {
+        str(local_file.path): result
+        for local_file in local_files
+        if (result := load_tool().compare(local_file)).difference
+    }
     assert {path: result for path, result in different.items() if result.kind != "other models"} == {}
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("SDF-1")
-def test_recorded_answers_equal_the_library(sensor_program: Path, tmp_path: Path) -> None:
-    """The library answers as recorded: our own file, and up to 100 of the listed files that are here.
+def test_recorded_results_equal_the_library(sensor_program: Path, tmp_path: Path) -> None:
+    """The library gives the recorded results: our example, and up to 100 of the listed files that are here.
 
-    `tools/compare_libsdformat.py --ask` asks about all.
+    `tools/compare_libsdformat.py --program` compares all.
     """
-    own = make_place(tmp_path, OWN.replace("MORE", INCLUDE), missing=("model://gone",))
-    found = find_places()
-    places = [own, *found[:: len(found) // 100 + 1]]
-    assert load_tool().ask(sensor_program, places) == [place.file for place in places]
+    example = make_local_file(tmp_path, EXAMPLE.replace("MORE", INCLUDE), missing=("model://gone",))
+    listed = find_local_files()
+    local_files = [example, *listed[:: len(listed) // 100 + 1]]
+    assert load_tool().run_libsdformat(sensor_program, local_files) == [local_file.file for local_file in local_files]

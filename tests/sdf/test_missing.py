@@ -83,7 +83,7 @@ def test_real_worlds_load_with_missing_includes_skipped(shared_data: Path, file:
     problems = {problem.where.line for problem in caught.value.problems if problem.where}
     assert set(lines) <= problems
     world = sdf.load(path, missing="skip")
-    left_out = [note for note in list_warnings(world) if note.what.startswith("<include><uri>")]
+    left_out = [note for note in list_warnings(world) if note.subject == "include"]
     assert [note.what for note in left_out] == [f"<include><uri>: {uri}" for uri in uris]
     assert [(note.where.path, note.where.line) for note in left_out if note.where] == [(str(path), n) for n in lines]
     assert all("skipped with its content;" in note.reason for note in left_out)
@@ -130,7 +130,7 @@ def test_commands_warn_about_a_world_without_a_sensor(
     for text, reason in (
         (wrap_in_world(""), "the file declares none"),
         (wrap_in_world(UNNAMED), "1 included model missing"),
-        (wrap_in_link(camera), "1 sensor of the file not simulated"),
+        (wrap_in_link(camera), "the file has 1 sensor that is not simulated"),
         (wrap_in_link(camera).replace("</world>", f"{UNNAMED}</world>"), "not simulated, 1 included model missing"),
         (wrap_in_link(imu), ""),
     ):

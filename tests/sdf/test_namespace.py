@@ -90,8 +90,10 @@ def test_namespaces_that_differ_are_an_error_with_a_remedy(
     (problem, *_) = list_problems(wrap_in_world(make_robot()), namespace="fleet")
     assert problem.endswith(
         "<plugin><beam_topic_0>: /auv/dvl_sonar0; must be the topic of the range sensor on s0: /fleet/dvl_sonar0; "
-        "give the namespace of its range plug-in: <robotNamespace> or --namespace"
+        "the DVL has the namespace auv: give --namespace auv, or omit --namespace"
     )
+    (problem, *_) = list_problems(wrap_in_world(make_robot("<robotNamespace>x</robotNamespace>" + BEAM)))
+    assert problem.endswith("give the namespace of its range plug-in: <robotNamespace> or --namespace")
     misspelt = make_robot().replace("<topicName>dvl_sonar0", "<topicName>dvl_sonr0")
     (problem, *_) = list_problems(wrap_in_world(misspelt), namespace="auv")
     assert problem.endswith("range sensor on s0: /auv/dvl_sonr0; did you mean /auv/dvl_sonr0?")
@@ -108,10 +110,88 @@ def test_range_sensor_without_a_dvl_is_in_the_namespace_of_the_caller(load: Load
 
 
 @pytest.mark.requirement("DVU-9")
-@pytest.mark.parametrize("text", ["", "/", "a b", "a//b", "~", "a~b"])
+@pytest.mark.parametrize("text", ["", "/", "a b", "a//b", "~", "a~b", "ä", "1a", "a/1b", "_a", "../x", "{ns}", "a%00b"])
 def test_invalid_namespace_is_an_error(load: Load, wrap_in_world: Text, text: str) -> None:
     with pytest.raises(SdfError, match=r"namespace: .*; must be a ROS namespace: letters, digits, _ and / between"):
         load(wrap_in_world(make_robot()), namespace=text)
+
+
+PX4_MAGNETOMETER = (
+    '<model name="m"><link name="base"/><plugin name="p" filename="libgazebo_magnetometer_plugin.so">'
+    "<robotNamespace>{}</robotNamespace></plugin></model>"
+)
+ROS1_IMU = PX4_MAGNETOMETER.replace("libgazebo_magnetometer_plugin", "libhector_gazebo_ros_imu")
+ROS2_IMU = """<model name="m"><link name="base"><sensor name="s" type="imu"><plugin name="p"
+filename="libgazebo_ros_imu_sensor.so"><ros><namespace>{}</namespace></ros></plugin></sensor></link></model>"""
+DIFF_DRIVE = """<model name="m"><link name="base"/><plugin name="p" filename="libgazebo_ros_diff_drive.so">
+<ros><namespace>{}</namespace></ros></plugin></model>"""
+
+
+@pytest.mark.requirement("DVU-9")
+@pytest.mark.parametrize(
+    ("robot", "text", "rule"),
+    [
+        *((ROS1_IMU, text, ", beginning with a letter") for text in ("1a", "a b", "ä", "{ns}", "a/../b", "_a")),
+        *((ROS2_IMU, text, ", no digit after a /") for text in ("1a", "a/1b", "/a/", "a//b", "~/a", "ä", "a-b")),
+        (DIFF_DRIVE, "1a", ", no digit after a /"),
+    ],
+)
+def test_invalid_namespace_of_a_plug_in_is_an_error(
+    list_problems: Callable[..., list[str]], wrap_in_world: Text, robot: str, text: str, rule: str
+) -> None:
+    """The constructor of a node of ROS raises an exception, so the plug-in does not start."""
+    (problem,) = list_problems(wrap_in_world(robot.format(text)))
+    assert f"amespace>: {text}; must be a ROS namespace: letters, digits, _ and / between them{rule}; " in problem
+    assert problem.endswith("the plug-in does not start with this name; give another one")
+
+
+@pytest.mark.requirement("DVU-9")
+@pytest.mark.parametrize(
+    ("robot", "text"),
+    [
+        *((ROS1_IMU, text) for text in ("", "/", "/a/", "a/1", "a//b", "~/a", "a_")),
+        *((ROS2_IMU, text) for text in ("", "/", "/a", "_a/b1", "A")),
+        (DIFF_DRIVE, "/a"),
+    ],
+)
+def test_valid_namespace_of_a_plug_in_is_accepted(load: Load, wrap_in_world: Text, robot: str, text: str) -> None:
+    assert load(wrap_in_world(robot.format(text))).models
+
+
+@pytest.mark.requirement("DVU-9")
+def test_tilde_is_the_node_of_gazebo(load: Load, wrap_in_world: Text) -> None:
+    """In ROS 1, all plug-ins of Gazebo are in one node."""
+    assert list_topics(load(wrap_in_world(ROS1_IMU.format("~/a")))) == ["/gazebo/a/imu"]
+
+
+@pytest.mark.requirement("DVU-9")
+def test_namespace_of_a_plug_in_without_ros_is_a_warning(load: Load, wrap_in_world: Text) -> None:
+    """PX4's plug-ins use the transport of Gazebo, whose names may have any character."""
+    world = load(wrap_in_world(PX4_MAGNETOMETER.format("1a")))
+    assert list_topics(world) == ["/1a/mag"]
+    reasons = [note.reason for note in world.notes if note.what == "<plugin><robotNamespace>: 1a"]
+    assert reasons == ["is not a ROS namespace: programs of ROS cannot subscribe to the topic"]
+
+
+def test_topic_that_changes_gives_a_warning_with_both_names(load: Load, wrap_in_world: Text) -> None:
+    robots = {
+        ROS1_IMU.format("bot</robotNamespace><topicName>bad topic name</topicName><robotNamespace>").replace(
+            "<robotNamespace></robotNamespace>", ""
+        ): ("/bot/bad topic name", "/bot/bad_topic_name"),
+        """<model name="m"><link name="base"><sensor name="s" type="imu"><topic>a@b c</topic></sensor></link>
+        </model>""": ("a@b c", "/ab_c"),
+        """<model name="m"><link name="base"/><plugin name="p"
+        filename="libuuv_gazebo_ros_subsea_pressure_plugin.so"><link_name>base</link_name><sensor_topic>my depth
+        </sensor_topic></plugin></model>""": ("/my depth", "/my_depth"),
+    }
+    for robot, (text, topic) in robots.items():
+        world = load(wrap_in_world(robot))
+        assert list_topics(world) == [topic]
+        (note,) = (note for note in world.notes if "has invalid characters" in note.reason)
+        assert note.what.endswith(f"topic>: {text}")
+        assert note.reason == f"has invalid characters: the topic is {topic}"
+    plain = load(wrap_in_world(ROS1_IMU.format("bot")))
+    assert not any("invalid characters" in note.reason for note in plain.notes)
 
 
 @pytest.mark.requirement("DVU-9")

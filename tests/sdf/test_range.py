@@ -277,6 +277,17 @@ def test_gazebo_range_plugin_is_read(load: Load, wrap_in_link: Text) -> None:
 
 
 @pytest.mark.requirement("DVU-2", "SDF-1")
+def test_noise_of_the_range_plugin_adds_to_that_of_the_rays(load: Load, wrap_in_link: Text) -> None:
+    """Independent deviations add up as a root sum of squares: 3, 4 and 5 mm. A noise of type none is none."""
+    plugin = '<plugin filename="libgazebo_ros_range.so" name="p"><gaussianNoise>0.004</gaussianNoise></plugin>'
+    for noise_type, stddev in (("gaussian", 0.005), ("none", 0.004)):
+        noise = f"<noise><type>{noise_type}</type><mean>0.1</mean><stddev>0.003</stddev></noise>"
+        ray = f"<ray><range><min>0.1</min><max>9</max></range><scan><horizontal/></scan>{noise}</ray>"
+        world = load(wrap_in_link(f'<sensor name="eye" type="ray">{ray}{plugin}</sensor>'))
+        assert get_spec(world).range_noise.stddev == pytest.approx(stddev, rel=1e-12, abs=0.0)
+
+
+@pytest.mark.requirement("DVU-2", "SDF-1")
 def test_range_plugin_uses_sensor_values(load: Load, wrap_in_link: Text) -> None:
     noise = "<noise><type>gaussian</type><stddev>0.012</stddev></noise>"
     plugin = PLUGIN.replace("ultrasound", "infrared").replace("0.06", "0.5")

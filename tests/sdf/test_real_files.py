@@ -12,7 +12,7 @@ from navsense.environment.base import UniformField
 from navsense.noise.specification import Noise
 from navsense.sensors import Imu
 
-FUEL = "nothing is downloaded: get the model by `gz fuel download -u`"
+FUEL = "nothing is downloaded: get the model by `gz fuel download -u "
 
 FILES: dict[str, int | str] = {
     "gz-sim/air_pressure.sdf": 1,

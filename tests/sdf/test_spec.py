@@ -31,6 +31,7 @@ KNOWN: list[tuple[str, str, ElementSchema]] = [
     ("joint", "", schema.JOINT),
     *(("joint", axis, schema.JOINT_AXIS) for axis in ("axis", "axis2")),
     *(("joint", f"{axis}/xyz", schema.XYZ) for axis in ("axis", "axis2")),
+    ("mimic", "", schema.JOINT_MIMIC),
     *((file, "include", schema.INCLUDE) for file in ("world", "model")),
     ("atmosphere", "", world.ATMOSPHERE.schema),
     ("frame", "", schema.FRAME),

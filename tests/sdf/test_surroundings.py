@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +51,66 @@ def test_incomplete_coordinates_are_reported(load: Load, wrap_in_world: Text) ->
     assert world.environment.origin == Origin(0.0, math.radians(7.0))
     (note,) = world.notes
     assert (note.kind, note.reason) == ("warning", "has no latitude_deg: SDF's default is 0")
+
+
+# geoid
+
+GEOID = PLACE.replace("</spherical_coordinates>", '<navsense:geoid file="flat.pgm"/></spherical_coordinates>')
+
+
+@pytest.fixture
+def flat_geoid(tmp_path: Path) -> Path:
+    """Return a grid with an undulation of 42 m everywhere."""
+    path = tmp_path / "flat.pgm"
+    path.write_bytes(b"P5\n# Offset -108\n# Scale 0.003\n4 3\n65535\n" + 12 * (50_000).to_bytes(2, "big"))
+    return path
+
+
+@pytest.mark.requirement("PRS-1", "SDF-1")
+def test_geoid_is_read_beside_the_file(load: Load, wrap_in_world: Text, flat_geoid: Path) -> None:
+    environment = load(wrap_in_world(GEOID)).environment
+    assert environment.origin == ORIGIN
+    assert environment.geoid is not None
+    assert (Path(environment.geoid.file), environment.geoid.interpolation) == (flat_geoid, "cubic")
+    assert environment.altitude_at(np.zeros((1, 3))) == pytest.approx([-30.0 - 42.0], rel=0.0, abs=1e-8)
+    text = GEOID.replace("/></sph", ' interpolation="bilinear"/></sph')
+    assert load(wrap_in_world(text)).environment == replace(
+        environment, geoid=replace(environment.geoid, interpolation="bilinear")
+    )
+
+
+@pytest.mark.requirement("PRS-1", "SDF-1")
+def test_geoid_is_found_in_the_folder_of_geographiclib(
+    load: Load, wrap_in_world: Text, flat_geoid: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = flat_geoid.parent / "grids"
+    folder.mkdir()
+    moved = flat_geoid.rename(folder / "flat.pgm")
+    monkeypatch.setenv("GEOGRAPHICLIB_GEOID_PATH", str(folder))
+    geoid = load(wrap_in_world(GEOID)).environment.geoid
+    assert geoid is not None
+    assert Path(geoid.file) == moved
+
+
+@pytest.mark.requirement("SDF-1")
+@pytest.mark.parametrize(
+    ("attributes", "problem"),
+    [
+        ('file="none.pgm"', r"none\.pgm: geoid grid: does not exist; must be in one of .*; install the grid"),
+        ('file="a/none.pgm"', r"a/none\.pgm: geoid grid: does not exist; must be a PGM file of GeographicLib"),
+        ('file="dive.sdf"', r"dive\.sdf:1: format of the geoid grid: .*; must start with a line P5"),
+        ('file="flat.pgm" interpolation="spline"', r"interpolation of a geoid: spline; must be cubic or bilinear"),
+        ('file="flat.pgm" interpolation=""', r"interpolation of a geoid: ; must be cubic or bilinear"),
+        ('file=""', r"<navsense:geoid file>: missing; must be given"),
+        ('file="flat.pgm" offset="1"', r"<navsense:geoid offset>; is not allowed here"),
+    ],
+)
+def test_wrong_geoids_are_errors_with_the_line(
+    list_problems: ListProblems, wrap_in_world: Text, flat_geoid: Path, attributes: str, problem: str
+) -> None:
+    assert flat_geoid.is_file()
+    (line,) = list_problems(wrap_in_world("\n" + GEOID.replace('file="flat.pgm"', attributes)))
+    assert re.search(r"dive\.sdf:4: .*" + problem, line), line
 
 
 # magnetic field

@@ -159,6 +159,15 @@ def ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
+def format_usage_error(error: click.ClickException) -> str:
+    """Return the message of click on one line, with the command that prints the help."""
+    message = error.format_message().rstrip(".")
+    message = message.replace(". Did you mean", "; did you mean").replace(". (Did", " (did")
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    remedy = f"; see {context.command_path} --help" if context else ""
+    return f"{message[:1].lower()}{message[1:]}{remedy}"
+
+
 def main() -> None:
     """Run the command line. A `NavsenseError` prints one line on standard error and exits with code 2."""
     if sys.stdout is None:  # closed before the start
@@ -182,8 +191,11 @@ def main() -> None:
     except KeyboardInterrupt:
         click.echo("stopped", err=True)
         sys.exit(130)
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        click.echo(f"error: {format_usage_error(error)}", err=True)
         sys.exit(error.exit_code)
     except (ClosedOutputError, BrokenPipeError):
         discard_output()

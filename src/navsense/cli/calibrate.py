@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from navsense.cli.options import NUMBER, CheckedCommand, verbose_option
+from navsense.cli.options import INTEGER, NUMBER, CheckedCommand, verbose_option
 from navsense.cli.progress import show_progress
 from navsense.cli.tables import get_width, shorten_words, wrap_line
 from navsense.core.errors import CalibrationError, Where
@@ -18,12 +18,12 @@ UNITS = (*MAGNETIC_FIELD_UNITS, "none")
 
 
 def parse_unit(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    """Return a unit with u for both signs of micro. Raises click's error for another text."""
+    """Return a unit with u for both signs of micro. Raises `CalibrationError` for another text."""
     from navsense.calibration.units import normalize_unit
 
     unit = normalize_unit(value)
     if unit is not None and unit not in UNITS:
-        raise click.BadParameter(f"{value!r} is not one of {', '.join(UNITS)}")
+        raise CalibrationError("--unit", value, allowed=f"must be one of {', '.join(UNITS)}")
     return unit
 
 
@@ -65,7 +65,9 @@ def parse_unit(_context: click.Context, _option: click.Parameter, value: str | N
 )
 @click.option("--strength", metavar="NUMBER[UNIT]", help="Strength of the local magnetic field, such as 48.3uT.")
 @click.option("--no-soft-iron", is_flag=True, help="Estimate scale and bias only.")
-@click.option("--run", "number", type=int, metavar="N", default=0, show_default=True, help="Number of the run in FILE.")
+@click.option(
+    "--run", "number", type=INTEGER, metavar="N", default=0, show_default=True, help="Number of the run in FILE."
+)
 @click.option("-o", "--output", metavar="OUT", help="File for the calibration (.json).")
 @click.option(
     "--picture", metavar="OUT", help="Picture of the readings before and after calibration (.png, .svg or .pdf)."

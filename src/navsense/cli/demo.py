@@ -45,15 +45,17 @@ def demo(output: str) -> None:
     """Simulate a quadrotor and write a report.
 
     The command writes two recordings, a report and a picture, and needs no other files. The second recording is that
-    of a compass near iron, to try `navsense calibrate`. Files of an earlier demo in the folder are replaced.
+    of a compass near iron, to try `navsense calibrate`. An earlier demo in the folder is removed first.
     """
     click.echo("simulating a quadrotor with IMU, compass, barometer, altimeter and GPS")
     from navsense.core.text import format_size
     from navsense.demo import QUADROTOR, write_demo
-    from navsense.demo.files import EPOCH
+    from navsense.demo.files import EPOCH, remove_demo
 
+    if remove_demo(output):
+        click.echo(f"{output}: removed the earlier demo")
     with ExitStack() as stack:
-        stack.enter_context(report_interrupt(is_recording=True))
+        stack.enter_context(report_interrupt(f"the demo in {output} is incomplete"))
         display = stack.enter_context(show_progress())
         advance = stack.enter_context(interrupt_between_steps(display.advance))
         files = write_demo(output, progress=advance)

@@ -17,9 +17,33 @@ if TYPE_CHECKING:
     from navsense.parameters import ParameterValue
     from navsense.world import World
 
-NUMBER = click.types.FloatParamType()
+
+class NumberType(click.types.FloatParamType):
+    """A number of an option. Another text is a `SimulationError` on one line, not click's message with the usage."""
+
+    def __init__(self, parse: Callable[[Any], float], noun: str) -> None:
+        """`parse` raises ValueError for a text that is not a `noun`."""
+        self._parse, self.name = parse, noun
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number of a text."""
+        try:
+            return self._parse(value)
+        except ValueError:
+            raise SimulationError(get_option_name(param), value, allowed=f"must be {self.name}") from None
+
+
+NUMBER = NumberType(float, "a number, such as 0.5 or 2e-3")
 """Type of options with a real number."""
-NUMBER.name = "number"  # in click's error for another text
+
+INTEGER = NumberType(int, "an integer, such as 7")
+"""Type of options with an integer."""
+
+
+def get_option_name(parameter: click.Parameter | None) -> str:
+    """Return the long name of an option, such as `--run`."""
+    names = parameter.opts if parameter else []
+    return next((name for name in names if name.startswith("--")), parameter.human_readable_name if parameter else "")
 
 
 class CheckedCommand(click.Command):
@@ -33,8 +57,7 @@ class CheckedCommand(click.Command):
         for parameter in self.params:
             value = ctx.params.get(str(parameter.name))
             texts = value if isinstance(value, tuple) else (value,)
-            long_names = (option for option in parameter.opts if option.startswith("--"))
-            name = next(long_names, parameter.human_readable_name)
+            name = get_option_name(parameter)
             if "" in texts:
                 raise SimulationError(name, '""', allowed="must not be empty", remedy="name a file or a value")
             if "-" in texts:
@@ -53,16 +76,16 @@ class OutputCommand(CheckedCommand):
 
         rows = [
             (
-                ", ".join(suffix or "no suffix" for suffix in one.suffixes),
-                f"{one.name}: {one.unit}s{', in a folder' if one.is_folder else ''}",
+                ", ".join(suffix or "no suffix" for suffix in entry.suffixes),
+                f"{entry.name}: {entry.unit}s{', in a folder' if entry.is_folder else ''}",
             )
-            for one in formats.list_formats()
-            if one.open_writer or (one.open_copy and self.name == "convert")
+            for entry in formats.list_formats()
+            if entry.open_writer or (entry.open_copy and self.name == "convert")
         ]
         rows += list_plugins(formats.ENTRY_POINTS, ".{}", "format", formats.list_suffixes())
         if self.name == "run":
-            rows += [(one.url_format, one.name) for one in streams.list_streams()]
-            schemes = [f"{one.scheme}://..." for one in streams.list_streams()]
+            rows += [(entry.url_format, entry.name) for entry in streams.list_streams()]
+            schemes = [f"{entry.scheme}://..." for entry in streams.list_streams()]
             rows += list_plugins(streams.ENTRY_POINTS, "{}://...", "stream", schemes)
         with formatter.section("Output formats"):
             formatter.write_dl(rows)
@@ -269,8 +292,6 @@ def add_reading_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def parse_switch(option: str, text: str) -> tuple[str, float | None]:
     """Return the sensor and the time (s) of `SENSOR[@TIME]`; None without a time. Raises `SimulationError`."""
-    from navsense.core.text import parse_decimal
-
     name, separator, time_text = text.partition("@")
     time = parse_decimal(time_text)
     if not name or (separator and (time is None or time < 0.0)):
@@ -349,7 +370,7 @@ def parse_bandwidth_options(texts: tuple[str, ...]) -> float | dict[str, float] 
 def print_warnings(world: World, *, err: bool) -> None:
     """Print the warnings of a world, the sensors in it that are not simulated, and that it has none."""
     for note in world.notes:
-        if note.kind == "warning" or note.what.startswith("<sensor type="):
+        if note.kind == "warning" or note.subject == "sensor":
             click.echo(f"warning: {note}", err=err)
     from navsense.world import make_sensor_warning
 

@@ -20,22 +20,50 @@ REDRAW_PERIOD = 0.1
 """Seconds between two updates of a bar."""
 
 COMPILING = "compiling kernels; later runs use the cache"
+"""Printed once in a command, also if it shows its progress several times."""
+
+MAX_BAR_WIDTH = 20
+"""Characters of a bar in a wide terminal."""
+
+MIN_BAR_WIDTH = 4
+"""Characters of a bar in the narrowest terminal."""
+
+DESCRIPTION_WIDTH, STATUS_WIDTH = 9, 19
+"""Characters of the texts beside a bar: `simulated` and `1560.0 of 1560.0 s`, with spaces."""
 
 
 def make_bars() -> Progress:
-    """Return bars on standard error, each with a description and a status."""
+    """Return bars on standard error, each with a description and a status.
+
+    In a terminal that is too narrow for both, a bar has no description.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.fields[status]}"))
-    return Progress(*columns, console=Console(stderr=True), auto_refresh=False)
+    console = Console(stderr=True)
+    width = console.width - STATUS_WIDTH
+    has_description = width - DESCRIPTION_WIDTH >= MIN_BAR_WIDTH
+    width -= DESCRIPTION_WIDTH + 1 if has_description else 0
+    bar = BarColumn(max(MIN_BAR_WIDTH, min(MAX_BAR_WIDTH, width)))
+    description = [TextColumn("{task.description}")] if has_description else []
+    return Progress(*description, bar, TextColumn("{task.fields[status]}"), console=console, auto_refresh=False)
+
+
+def claim_announcement() -> bool:
+    """Return True for the first call in a command, and for each call outside a command."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return True
+    is_first = COMPILING not in context.meta
+    context.meta[COMPILING] = True
+    return is_first
 
 
 class ProgressDisplay:
     """Bars for the compilation of kernels and for the simulated time.
 
-    On a terminal, each bar appears at its first call. Elsewhere, one line announces the compilation, and another has
-    the simulated time at the end. The calls redraw the bars, so they need no thread.
+    One line announces the compilation. On a terminal, each bar appears at its first call. Elsewhere, one line has the
+    simulated time at the end. The calls redraw the bars, so they need no thread.
     """
 
     def __init__(self, stack: ExitStack) -> None:
@@ -50,13 +78,13 @@ class ProgressDisplay:
         """Count a kernel whose compilation begins."""
         if not self._kernels:
             self._start = time.monotonic()
-            if not sys.stderr.isatty():
-                click.echo(COMPILING, err=True)
+            if claim_announcement():
+                self._print(COMPILING)
         self._kernels += 1
         if sys.stderr.isatty():
             bars = self._get_bars()
             if self._compilation is None:
-                self._compilation = bars.add_task(COMPILING, total=None, status="")
+                self._compilation = bars.add_task("compiling", total=None, status="")
                 # Replace the moving bar by a full one at the end.
                 self._stack.callback(bars.update, self._compilation, total=1.0, completed=1.0)
             bars.update(self._compilation, status=self._format_kernels(), refresh=True)
@@ -71,6 +99,13 @@ class ProgressDisplay:
         refresh = time.monotonic() - self._last_redraw >= REDRAW_PERIOD
         self._last_redraw = time.monotonic() if refresh else self._last_redraw
         bars.update(self._simulation, completed=done, status=f"{done:.1f} of {total:.1f} s", refresh=refresh)
+
+    def _print(self, line: str) -> None:
+        """Print a line above the bars."""
+        if self._bars is None:
+            click.echo(line, err=True)
+        else:
+            self._bars.console.print(line, markup=False, highlight=False)
 
     def _get_bars(self) -> Progress:
         if self._bars is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from navsense.cli.options import (
+    INTEGER,
     CheckedCommand,
     OutputCommand,
     WorldOptions,
@@ -78,9 +79,11 @@ def recover(file: str, output: str | None, remove: bool) -> None:
 @click.argument("file")
 @click.argument("output", metavar="OUT")
 @click.option(
-    "--run", "number", type=int, metavar="N", help="Number of the run in FILE. Required if FILE has several runs."
+    "--run", "number", type=INTEGER, metavar="N", help="Number of the run in FILE. Required if FILE has several runs."
 )
-@click.option("--epoch", type=int, metavar="SECONDS", help="Unix time of the start, an integer. Default: that of FILE.")
+@click.option(
+    "--epoch", type=INTEGER, metavar="SECONDS", help="Unix time of the start, an integer. Default: that of FILE."
+)
 @ros_option
 def convert(file: str, output: str, number: int | None, epoch: int | None, ros: str | None) -> None:
     """Convert the recording FILE to OUT.

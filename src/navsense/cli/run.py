@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
 
 from navsense.cli.options import (
+    INTEGER,
     NUMBER,
     OutputCommand,
     WorldOptions,
@@ -25,10 +27,14 @@ from navsense.cli.options import (
 )
 from navsense.cli.progress import show_progress
 from navsense.cli.stop_signals import interrupt_between_steps, report_interrupt
-from navsense.cli.tables import Column, print_table
+from navsense.cli.tables import Column, print_table, wrap_line
+from navsense.core.text import format_count, format_size
 
 if TYPE_CHECKING:  # heavy imports
+    from pathlib import Path
+
     from navsense.motion.base import Motion
+    from navsense.runner.run import RecordResult
     from navsense.world import World
 
 COLUMNS = (
@@ -46,37 +52,86 @@ MAX_DELAY = 0.1
 
 
 def find_late_switches(world: World, duration: float) -> dict[str, float]:
-    """Return the first time (s) at which each sensor is on, for sensors that are off in a whole run."""
+    """Return the first time (s) at which each sensor is on, or infinity, for sensors that are off in a whole run."""
     late = {}
     for sensor in world.sensors:
         times = [0.0] if sensor.is_on else [switch.time for switch in sensor.switches if switch.on]
-        if times and times[0] >= duration:
-            late[sensor.name] = times[0]
+        start = min(times, default=math.inf)
+        if start >= duration:
+            late[sensor.name] = start
     return late
 
 
-def print_motions(world: World, motions: Mapping[str, Motion], tracks: Iterable[str]) -> None:
+def list_unrecorded_sensors(world: World, path: Path) -> list[str]:
+    """Return the names of the sensors that the format of a written recording does not support.
+
+    None for a format of device records: its file has the one instrument that its name selects.
+    """
+    from navsense.recordings.format import find_format_of_recording
+    from navsense.recordings.info import RecordedRun
+
+    recording_format = find_format_of_recording(path)
+    if recording_format is None or recording_format.list_sensors is None or recording_format.unit == "record":
+        return []
+    recorded = recording_format.list_sensors(RecordedRun(world), path)
+    return [sensor.name for sensor in world.sensors if sensor.name not in recorded]
+
+
+def print_invalid_sensors(world: World, summary: RecordResult) -> None:
+    """Print a warning for each sensor that is off in the whole run, or has no valid reading."""
+    late = find_late_switches(world, summary.duration)
+    for name, count in summary.samples.items():
+        if name in late:
+            state = f"is switched on at {late[name]:g} s, after the end of the run"
+            state = "is switched off during the whole run" if math.isinf(late[name]) else state
+            click.echo(f"warning: {name}: {state}", err=True)
+        elif count and not summary.published_samples[name]:
+            click.echo(f"warning: {name}: none of {format_count(count, 'sample')} was published", err=True)
+        elif count and not summary.valid_samples[name]:
+            published = format_count(summary.published_samples[name], "sample")
+            click.echo(f"warning: {name}: no valid reading in {published}", err=True)
+
+
+def print_paths(world: World, summary: RecordResult, *, verbose: bool) -> None:
+    """Print each recording with its size, and the sensors that its format does not support."""
+    for path in summary.paths:
+        files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+        size = format_size(sum(file.stat().st_size for file in files))
+        click.echo(f"wrote {path}: {summary.duration:g} s simulated, {size}")
+        unrecorded = list_unrecorded_sensors(world, path)
+        if unrecorded:
+            click.echo(wrap_line(f"not in {path}: {', '.join(unrecorded)}", verbose=verbose))
+
+
+def print_motions(world: World, motions: Mapping[str, Motion]) -> None:
     """Print the warnings of a world with its motions, and which models and joints follow a file."""
     from navsense.description import format_motion_details
     from navsense.motion.base import HasNotes
+    from navsense.recordings.world_json import get_source
 
     print_warnings(world, err=True)
     for model, motion in motions.items():
-        click.echo(f"{model}: follows --motion{format_motion_details(world.model(model).motion or motion)}", err=True)
+        details = format_motion_details(world.model(model).root_motion or motion)
+        source = get_source(motion)
+        series = f" {source.series}" if source is not None and source.series else ""
+        click.echo(f"{model}: follows --motion{series}{details}", err=True)
         for note in motion.notes if isinstance(motion, HasNotes) else ():
             click.echo(f"note: {note}", err=True)
-    for joint in tracks:
-        click.echo(f"{joint}: follows --joints", err=True)
+    for joint in (joint for model in world.models for joint in model.joints):
+        if joint.track is not None and not joint.track.is_recorded:
+            click.echo(f"{joint.name}: follows --joints", err=True)
+            for note in joint.track.notes:
+                click.echo(f"note: {note}", err=True)
 
 
 @click.command(cls=OutputCommand)
 @add_world_options
 @click.option("--duration", type=NUMBER, metavar="SECONDS", help="Simulated duration. Default: the end of the motion.")
-@click.option("--seed", type=int, metavar="N", default=0, show_default=True, help="Seed of all random numbers.")
+@click.option("--seed", type=INTEGER, metavar="N", default=0, show_default=True, help="Seed of all random numbers.")
 @click.option(
     "--run",
     "number",
-    type=int,
+    type=INTEGER,
     metavar="N",
     default=0,
     show_default=True,
@@ -87,7 +142,7 @@ def print_motions(world: World, motions: Mapping[str, Motion], tracks: Iterable[
 @joints_option
 @fidelity_option
 @click.option(
-    "--epoch", type=int, metavar="SECONDS", default=0, show_default=True, help="Unix time of the start, an integer."
+    "--epoch", type=INTEGER, metavar="SECONDS", default=0, show_default=True, help="Unix time of the start, an integer."
 )
 @click.option(
     "--truth-rate",
@@ -133,18 +188,16 @@ def run(
 
     WORLD is an SDF, URDF or xacro file.
     """
-    from navsense.core.text import format_count, format_size
     from navsense.fault_file import describe_inactive_faults
     from navsense.messages.schemas import DEFAULT_DISTRIBUTION
-    from navsense.runner.run import load_joints, load_motions, record
+    from navsense.runner.run import load_logs, record
     from navsense.simulation.motions import replace_joint_tracks, replace_motions
 
     world = world_options.load(fidelity)
-    motions = load_motions(world, parse_motion_options(motion), parse_bandwidth_options(bandwidth))
-    tracks = load_joints(joints)
-    print_motions(replace_joint_tracks(replace_motions(world, motions), tracks), motions, tracks)
+    motions, tracks = load_logs(world, parse_motion_options(motion), joints, parse_bandwidth_options(bandwidth))
+    print_motions(replace_joint_tracks(replace_motions(world, motions), tracks), motions)
     with ExitStack() as stack:
-        stack.enter_context(report_interrupt(is_recording=bool(output)))
+        stack.enter_context(report_interrupt("the data recorded so far are kept" if output else ""))
         display = stack.enter_context(show_progress())
         advance = stack.enter_context(interrupt_between_steps(display.advance))
         summary = record(
@@ -167,7 +220,7 @@ def run(
             sensor.name,
             sensor.spec.type,
             f"{sensor.rate:g}",
-            str(summary.samples[sensor.name]),
+            str(summary.published_samples[sensor.name]),
             sensor.clock or "true time",
             sensor.topic,
         )
@@ -175,19 +228,11 @@ def run(
     ]
     shown = len(COLUMNS) if verbose else len(COLUMNS) - 1
     print_table(COLUMNS[:shown], [row[:shown] for row in rows], verbose=verbose)
-    late = find_late_switches(world, summary.duration)
-    for name, count in summary.samples.items():
-        if name in late:
-            click.echo(f"warning: {name}: is switched on at {late[name]:g} s, after the end of the run", err=True)
-        elif count and not summary.valid_samples[name]:
-            click.echo(f"warning: {name}: no valid reading in {format_count(count, 'sample')}", err=True)
+    print_invalid_sensors(world, summary)
     for line in describe_inactive_faults(world, summary.duration):
         click.echo(f"warning: {line}", err=True)
     if speed is not None and summary.max_delay > MAX_DELAY:
         click.echo(f"warning: the run fell up to {summary.max_delay:.2g} s behind --speed", err=True)
-    for path in summary.paths:
-        files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
-        size = format_size(sum(file.stat().st_size for file in files))
-        click.echo(f"wrote {path}: {summary.duration:g} s simulated, {size}")
+    print_paths(world, summary, verbose=verbose)
     if not output:
         click.echo(f"{summary.duration:g} s simulated; nothing recorded; write a recording with -o OUT")

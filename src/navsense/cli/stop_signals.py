@@ -56,10 +56,10 @@ def interrupt_between_steps(advance: Progress) -> Iterator[Progress]:
 
 
 @contextmanager
-def report_interrupt(*, is_recording: bool) -> Iterator[None]:
-    """Exit with code 130 after an interrupt. If the run has outputs, print that their data are kept."""
+def report_interrupt(result: str = "") -> Iterator[None]:
+    """Exit with code 130 after an interrupt. Print that the command stopped, and the `result` that it leaves."""
     try:
         yield
     except KeyboardInterrupt:
-        click.echo("stopped; the data recorded so far are kept" if is_recording else "stopped", err=True)
+        click.echo(f"stopped; {result}" if result else "stopped", err=True)
         sys.exit(130)

@@ -23,7 +23,7 @@ def warm() -> None:
     from navsense.warm import compile_kernels
 
     start = time.monotonic()
-    with report_interrupt(is_recording=False), show_progress() as display, interrupt_between_steps(display.advance):
+    with report_interrupt(), show_progress() as display, interrupt_between_steps(display.advance):
         kernels = compile_kernels()
     duration = time.monotonic() - start
     click.echo(f"compiled {format_count(kernels.compiled, 'kernel')} in {duration:.0f} s; {kernels.loaded} were cached")

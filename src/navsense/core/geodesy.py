@@ -234,6 +234,29 @@ class Origin:
 _LIMITS = {"latitude": math.pi / 2.0, "longitude": 2.0 * math.pi, "elevation": MAX_ELEVATION, "heading": math.inf}
 
 
+MEAN_RADIUS = 6_371_000.0
+"""m, of the sphere that has the mean radius of WGS-84."""
+
+
+def compute_distances(origin: Origin, coordinates: FloatArray) -> FloatArray:
+    """Return the distances (n,) m on a sphere from the origin of a world.
+
+    coordinates: (n, 2) latitude and longitude, rad.
+
+    >>> oslo = Origin(math.radians(59.9), math.radians(10.7))
+    >>> compute_distances(oslo, np.radians([[60.9, 10.7]])).round(-2)
+    array([111200.])
+    """
+    latitude, east = coordinates[:, 0], coordinates[:, 1] - origin.longitude
+    # Haversines keep the digits of short distances.
+    square = (
+        np.sin(0.5 * (latitude - origin.latitude)) ** 2
+        + np.cos(latitude) * np.cos(origin.latitude) * np.sin(0.5 * east) ** 2
+    )
+    distances: FloatArray = 2.0 * MEAN_RADIUS * np.arcsin(np.sqrt(np.minimum(square, 1.0)))
+    return distances
+
+
 def compute_earth_rate_w(origin: Origin) -> Vector:
     """Return the earth's angular velocity (rad/s) in the world frame, which is the same everywhere.
 

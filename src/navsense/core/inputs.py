@@ -120,6 +120,23 @@ def read_bytes(name: str, kind: FileKind, max_size: int = MAX_FILE_SIZE, limit_t
     return data
 
 
+def read_ranges(name: str, kind: FileKind, ranges: Iterable[tuple[int, int]]) -> tuple[list[bytes], int]:
+    """Return the bytes of some ranges (first byte, count) of a file, and its size. Only these bytes are read.
+
+    A range beyond the end of the file is shorter. Raises the kind's error as `read_bytes` does.
+    """
+    check_regular_file(name, kind)
+    try:
+        with open(name, "rb", buffering=0, opener=_open_nonblocking) as file:
+            parts = []
+            for start, count in ranges:
+                file.seek(start)
+                parts.append(file.read(count) or b"")
+            return parts, os.fstat(file.fileno()).st_size
+    except OSError as cause:
+        raise kind.error(kind.what, error_text(cause), where=Where(name), allowed=kind.allowed) from cause
+
+
 def _open_nonblocking(name: str, flags: int) -> int:
     """Open a file without blocking. System files such as /proc/kmsg, and pipes, could wait for data."""
     return os.open(name, flags | os.O_NONBLOCK)

@@ -43,8 +43,26 @@ class DemoFile:
     content: str
 
 
+NAMES = ("quadrotor.mcap", "quadrotor.html", "quadrotor.png", "quadrotor.svg", "compass.mcap")
+"""Names of the files."""
+
+
+def remove_demo(folder: str | os.PathLike[str]) -> bool:
+    """Delete the files of an earlier demo in a folder: an interrupted demo would leave some of them beside its own.
+
+    Return True if there was one. Raises `RecordingError` if a file cannot be deleted.
+    """
+    files = [path for path in (to_path(folder) / name for name in NAMES) if path.is_file()]
+    for path in files:
+        try:
+            path.unlink()
+        except OSError as error:
+            raise make_os_error(path, error) from error
+    return bool(files)
+
+
 def write_demo(folder: str | os.PathLike[str], *, progress: Progress | None = None) -> tuple[DemoFile, ...]:
-    """Write the demo into a folder, and return its files. The files of an earlier demo are replaced.
+    """Write the demo into a folder, and return its files. They replace files of the same names.
 
     The picture is a PNG if matplotlib is installed, else an SVG.
 

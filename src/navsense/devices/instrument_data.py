@@ -1,8 +1,9 @@
 """The data that one Doppler instrument sends: velocities of the sensor, attitude, water and stamps.
 
-Vehicle axes are starboard, forward, mast. The vehicle of a DVL is its link (x forward, z up), that of an ADCP is the
+Vehicle axes are starboard, forward, mast. The vehicle of a DVL is its model (x forward, z up), that of an ADCP is the
 instrument. The attitude is the true one at the time of validity, as an ideal compass and inclinometer measure it. For
-a DVL it comes from the ground truth of its link, for an ADCP from its reading. Stamps are on the clock of the sensor.
+a DVL it comes from the ground truth of its link and the pose of the link in the model, for an ADCP from its reading.
+Stamps are on the clock of the sensor.
 
 The pose of the link between two rows of its ground truth is
 
@@ -191,16 +192,22 @@ class DopplerInstrument:
         self._history = LinkHistory(HISTORY_MARGIN + max_age)
 
     @cached_property
+    def link_to_vehicle(self) -> FloatArray:
+        """The rotation (3, 3) from the frame of the sensor's link to vehicle axes: those of the model."""
+        link = self.world.model(self.sensor.model).link(self.sensor.link)
+        return np.asarray(FLU_TO_SFM @ _to_matrix(link.pose.rotation))
+
+    @cached_property
     def sensor_to_vehicle(self) -> FloatArray:
         """The rotation (3, 3) from the sensor's frame to vehicle axes."""
-        sensor_rotation = _to_matrix(self.sensor.pose.rotation)
+        mounting = self.link_to_vehicle @ _to_matrix(self.sensor.pose.rotation)
         if isinstance(self.spec, Adcp):
             reference = _to_matrix(self.spec.reference)
-            is_upright = float((sensor_rotation @ reference.T)[2, 2]) >= 0.0
+            is_upright = float((mounting @ reference.T)[2, 2]) >= 0.0
             # An ADCP that is mounted upside down has forward and mast reversed.
             flip = np.diag((1.0, 1.0, 1.0) if is_upright else (-1.0, 1.0, -1.0))
             return np.asarray(flip @ FLU_TO_SFM @ reference)
-        return np.asarray(FLU_TO_SFM @ sensor_rotation)
+        return np.asarray(mounting)
 
     @cached_property
     def output_to_vehicle(self) -> FloatArray:
@@ -253,7 +260,7 @@ class DopplerInstrument:
         through_water = np.where((mode == WATER_TRACK)[:, None], arrays["velocity"], arrays["water_velocity"])
         covariance = np.where(has_track, arrays["velocity_covariance"], arrays["water_velocity_covariance"])
         return {
-            "attitude": to_matrices(orientation_enu) @ FLU_TO_SFM.T,
+            "attitude": to_matrices(orientation_enu) @ self.link_to_vehicle.T,
             "velocity_over_bottom": np.where(is_bottom, rotate_vectors(arrays["velocity"], rotation), math.nan),
             "velocity_through_water": rotate_vectors(through_water, rotation),
             "covariance": rotation @ covariance @ rotation.T,

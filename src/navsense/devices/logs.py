@@ -43,8 +43,8 @@ def _summarize_pd0(data: bytes) -> LogSummary:
     coordinates: dict[str, None] = {}
     stamps = [NO_STAMPS]
     for block in log.blocks:
-        for key in block.types:
-            counts[key] = counts.get(key, 0) + len(block)
+        for key in block.types:  # a type that an ensemble has again has a longer key
+            counts[key[:4]] = counts.get(key[:4], 0) + len(block)
         if "coordinates" in block.arrays:
             numbers = np.unique(block.arrays["coordinates"] >> 3 & 3).tolist()
             coordinates |= dict.fromkeys(str(list(CoordinateSystem)[number]) for number in numbers)
@@ -52,7 +52,7 @@ def _summarize_pd0(data: bytes) -> LogSummary:
             stamps.append(pd0.decode_stamps(block.arrays))
     size = sum(size for _, size in log.skipped)
     skipped = f"{format_count(size, 'byte')} in {format_count(len(log.skipped), 'place')}" if size else ""
-    entries = tuple((PD0_TYPES.get(key, "data type"), f"PD0 0x{key[:4]}", count) for key, count in counts.items())
+    entries = tuple((PD0_TYPES.get(key, "data type"), f"PD0 0x{key}", count) for key, count in counts.items())
     return LogSummary(entries, np.concatenate(stamps), tuple(coordinates), skipped)
 
 

@@ -92,7 +92,9 @@ def find_rdi_beams(axes: FloatArray, name: str) -> RdiBeams:
 
 
 def _make_beam_error(name: str) -> RecordingError:
-    allowed = "this format requires four beams at one angle, a quarter turn apart, that look down or up"
+    allowed = (
+        "this format requires four beams at one angle, a quarter turn apart, that look down or up (z of the model)"
+    )
     remedy = "record .nmea or .mcap, or change the beams"
     return RecordingError(f"beams of sensor {name!r}", allowed=allowed, remedy=remedy)
 

@@ -3,6 +3,7 @@
 from navsense.environment import current
 from navsense.environment.atmosphere import Atmosphere
 from navsense.environment.base import Environment, FieldSum, UniformField, VectorField
+from navsense.environment.geoid import Geoid
 from navsense.environment.gravity import NormalGravity
 from navsense.environment.magnetic import Anomaly, Dipole, WorldMagneticModel
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
@@ -25,6 +26,7 @@ __all__ = [
     "Ellipsoid",
     "Environment",
     "FieldSum",
+    "Geoid",
     "Heightmap",
     "Mesh",
     "NormalGravity",

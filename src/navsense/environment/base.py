@@ -16,6 +16,7 @@ from navsense.core.geodesy import Origin
 from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Quaternion, Times, Vector, Vectors
 from navsense.environment.atmosphere import Atmosphere
+from navsense.environment.geoid import Geoid
 from navsense.environment.signal import Signal
 from navsense.environment.terrain.scene import Scene
 from navsense.environment.water import Water
@@ -108,6 +109,9 @@ class Environment:
     current: velocity of the water (m/s), None for still water.
     signals: named functions of time.
     scene: the bodies for ray casting; hull: name of the model whose bodies are the vehicle's own.
+    geoid: the mean sea level above the ellipsoid; None: the elevation of the origin is taken as above sea level.
+
+    Raises `FieldError` for a geoid without an origin.
 
     >>> air = ns.environment.Environment(signals={"temperature": ns.environment.Signal((0.0, 60.0), (290.0, 300.0))})
     >>> air.signal("temperature", np.array([30.0]))
@@ -123,8 +127,15 @@ class Environment:
     signals: Mapping[str, Signal] = field(default_factory=dict, hash=False)
     scene: Scene = field(default=Scene(), hash=False)
     hull: str = ""
+    geoid: Geoid | None = None
 
     __repr__, _repr_html_ = format_spec, format_spec_html
+
+    def __post_init__(self) -> None:
+        """Check the geoid."""
+        if self.geoid is not None and self.origin is None:
+            remedy = "give Environment(origin=Origin(...)), or leave the geoid out"
+            raise FieldError("geoid", self.geoid.file, allowed="requires a place on earth", remedy=remedy)
 
     @property
     def heading(self) -> float:
@@ -138,6 +149,17 @@ class Environment:
             remedy = f'give the world <navsense:signal name="{name}">, or Environment(signals={{{name!r}: ...}})'
             raise FieldError("signal", name, allowed=allowed, remedy=remedy)
         return self.signals[name].at(time)
+
+    def altitude_at(self, position_w: Vectors, raised: float = 0.0) -> FloatArray:
+        """Return the altitude (n,) m above mean sea level at positions (n, 3) m, plus `raised` m.
+
+        The altitude is ``h(p) - N(p)`` with a geoid, h the height above the ellipsoid and N the undulation. Without one
+        it is ``z + elevation``. Raises `FieldError` as `Origin.to_geodetic` and `Geoid.undulation_at` do.
+        """
+        if self.geoid is None or self.origin is None:
+            return position_w[:, 2] + ((self.origin.elevation if self.origin else 0.0) + raised)
+        place = self.origin.to_geodetic(position_w)
+        return place[:, 2] - self.geoid.undulation_at(place[:, 0], place[:, 1]) + raised
 
     def rotate(self, rotation: Quaternion) -> Environment:
         """Return the environment in a world rotated by `rotation`.

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from navsense.core.pose import Pose, conjugate, ensure_unit
+from navsense.core.pose import Pose, conjugate, ensure_unit, rotate
 from navsense.core.readings import Reading
 from navsense.core.typing import AnyArray, FloatArray, IntArray
 from navsense.messages import generic
@@ -42,6 +42,7 @@ from navsense.messages.dvl import (
     time_of_validity,
 )
 from navsense.messages.gz import encode_doubles, encode_header, encode_int, encode_nested, list_emitted_rows
+from navsense.messages.markers import INVALID, WATER, make_beam_encoder
 from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.adcp import Adcp
 from navsense.sensors.doppler import CoordinateSystem, MessageDialect
@@ -163,6 +164,22 @@ def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 
     return messages
 
 
+def make_marker_encoder(sensor: MountedSensor) -> MessageEncoder:
+    """Return the encoder of a line along each beam. Raises `RecordingError` for another sensor type."""
+    spec = require_spec(sensor, Adcp)
+    cell_ends = (spec.cell_distance + 0.5 * spec.cells.size)[:, None] / np.array(spec.beams.janus_cosines)
+
+    def compute_beams(count: int, arrays: Mapping[str, AnyArray]) -> tuple[FloatArray, IntArray]:
+        velocity = arrays.get("beam_velocity", np.full((count, *cell_ends.shape), math.nan))
+        is_valid = np.isfinite(velocity.reshape(count, *cell_ends.shape))
+        is_water = is_valid.any(axis=1)
+        last_ends = np.where(is_valid, cell_ends, 0.0).max(axis=1)
+        return np.where(is_water, last_ends, cell_ends[-1]), np.where(is_water, WATER, INVALID)
+
+    transducers = np.array([rotate(spec.reference, beam.position) for beam in spec.beams.beams])
+    return make_beam_encoder(sensor, transducers, spec.beam_direction, compute_beams, spec.duration)
+
+
 MESSAGES = SensorMessages(
     make_encoder,
     extract_arrays,
@@ -171,4 +188,5 @@ MESSAGES = SensorMessages(
     list_companions=list_companions,
     time_of_validity=time_of_validity,
     list_frames=list_frames,
+    make_marker_encoder=make_marker_encoder,
 )

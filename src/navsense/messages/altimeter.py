@@ -72,7 +72,7 @@ def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 
     return [encode_gz_message(stamp, get_frame_id(sensor), number, values) for number, (stamp, values) in rows]
 
 
-def encode_gazebo_classic_messages(sensor: MountedSensor, reading: Reading) -> list[bytes]:
+def encode_gazebo_classic_messages(sensor: MountedSensor, reading: Reading, _sequence: int = 0) -> list[bytes]:
     """Return the `gazebo.msgs.Altimeter` messages of the emitted rows."""
     return [encode_gazebo_classic_message(stamp, sensor.name, values) for stamp, values in _list_rows(sensor, reading)]
 

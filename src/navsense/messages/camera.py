@@ -1,7 +1,7 @@
 """Cameras as `sensor_msgs/msg/CameraInfo` and `gz.msgs.CameraInfo`: the intrinsics of an image that is not rendered.
 
 The distortion model is `plumb_bob` with k1, k2, p1, p2, k3. The rectification matrix is the identity. There is no
-binning and no region of interest. The frame is the optical frame, if the specification names one.
+binning and no region of interest. The frame is the optical frame, if the sensor has one.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from navsense.core.typing import AnyArray, IntArray
 from navsense.messages.base import SeriesKind, compute_stamps, get_clock_name, get_frame_id, require_spec
 from navsense.messages.cdr import MessageEncoder, MessageRows, build_layout, write_stamps
 from navsense.messages.gz import encode_header, encode_int, encode_nested, encode_packed, list_emitted_rows
+from navsense.messages.repack import MessageShape
 from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.camera import Camera
 from navsense.world import MountedSensor
@@ -39,7 +40,7 @@ FIELDS: Mapping[str, str] = {"intrinsic_matrix": "k", "projection_matrix": "p", 
 
 def get_optical_frame(sensor: MountedSensor) -> str:
     """Return the frame of the messages of a camera."""
-    return require_spec(sensor, Camera).optical_frame or get_frame_id(sensor)
+    return get_frame_id(sensor) if sensor.optical_frame is None else sensor.optical_frame.name
 
 
 def make_encoder(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageEncoder:
@@ -47,6 +48,7 @@ def make_encoder(sensor: MountedSensor, _series_kind: SeriesKind) -> MessageEnco
 
     Raises `RecordingError` for a specification of another sensor type.
     """
+    require_spec(sensor, Camera)
     clock = get_clock_name(sensor)
     strings = {"header.frame_id": get_optical_frame(sensor), "distortion_model": PLUMB_BOB}
     layout = build_layout(TYPE, strings, {"d": COEFFICIENT_COUNT})
@@ -85,9 +87,9 @@ def extract_arrays(rows: MessageRows) -> dict[str, AnyArray]:
     count = rows.shape[0]
     coefficients = np.zeros((count, COEFFICIENT_COUNT))
     if "d" in (rows.dtype.names or ()):
-        found = rows["d"].reshape(count, -1)
+        values = rows["d"].reshape(count, -1)
         # Other programs write no coefficient, four, or those of a model with more, which this array cannot hold.
-        coefficients[:, : found.shape[1]] = found if found.shape[1] <= COEFFICIENT_COUNT else math.nan
+        coefficients[:, : values.shape[1]] = values if values.shape[1] <= COEFFICIENT_COUNT else math.nan
     return {
         "intrinsic_matrix": rows["k"].reshape(count, 3, 3),
         "projection_matrix": rows["p"].reshape(count, 3, 4),
@@ -96,10 +98,17 @@ def extract_arrays(rows: MessageRows) -> dict[str, AnyArray]:
     }
 
 
+def find_unreadable_arrays(shape: MessageShape) -> Mapping[str, str]:
+    """Return `distortion` with the reason for messages with the coefficients of another model than plumb_bob."""
+    model = shape.strings.get("distortion_model", "")
+    if model in ("", PLUMB_BOB) or not shape.lengths.get("d", 0):
+        return {}
+    return {"distortion": f"distortion_model: {model}; must be {PLUMB_BOB}"}
+
+
 def list_frames(sensor: MountedSensor) -> Mapping[str, Pose]:
     """Return the optical frame of a camera with its pose in the sensor's frame; none without one."""
-    spec = require_spec(sensor, Camera)
-    return {spec.optical_frame: spec.optical_pose} if spec.optical_frame else {}
+    return {} if sensor.optical_frame is None else {sensor.optical_frame.name: sensor.optical_frame.pose}
 
 
 MESSAGES = SensorMessages(
@@ -108,4 +117,5 @@ MESSAGES = SensorMessages(
     GZ_TYPE,
     encode_gz_messages,
     list_frames=list_frames,
+    find_unreadable_arrays=find_unreadable_arrays,
 )

@@ -207,8 +207,8 @@ def _encode_name(name: str) -> bytes:
 
 def _encode_field(line: str, package: str) -> bytes:
     """Return `FieldDescriptorProto` of a line of `MESSAGES`."""
-    left, _, number = line.partition(" = ")
-    *labels, kind, name = left.split()
+    declaration, _, number = line.partition(" = ")
+    *labels, kind, name = declaration.split()
     (label,) = labels or ["optional"]
     out = _encode_name(name) + encode_int(3, int(number)) + encode_int(4, LABELS[label])
     if kind in FIELD_TYPES:

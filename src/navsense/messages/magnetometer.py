@@ -69,7 +69,7 @@ def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 
     return [encode_gz_message(stamps[row], frame, sequence + i, field[row]) for i, row in enumerate(rows)]
 
 
-def encode_gazebo_classic_messages(sensor: MountedSensor, reading: Reading) -> list[bytes]:
+def encode_gazebo_classic_messages(sensor: MountedSensor, reading: Reading, _sequence: int = 0) -> list[bytes]:
     """Return the `gazebo.msgs.Magnetometer` messages of the emitted rows."""
     stamps, field = compute_stamps(reading, get_clock_name(sensor)).tolist(), reading["field"].tolist()
     return [encode_gazebo_classic_message(stamps[row], sensor.name, field[row]) for row in list_emitted_rows(reading)]

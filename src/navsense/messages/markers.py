@@ -9,6 +9,9 @@ line goes from the transducer along the axis of its beam, in the frame of the se
 | blue | a velocity through the water | the range, else the far boundary of the layer |
 | red | neither | the range, else the limit that the echo is beyond |
 
+A line of an ADCP is blue and ends at the far boundary of the last cell in which its beam has a velocity. If no cell has
+one, it is red and ends at the last cell.
+
 A message replaces the one before it: both have the same namespace and number. The lifetime is twice the longest time
 between two messages, so that the beams of a sensor without messages disappear.
 """

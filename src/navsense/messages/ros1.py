@@ -44,10 +44,10 @@ class Ros1Packing:
 
 def split_definitions(message: MessageEncoder) -> dict[str, str]:
     """Return the definitions in the schema of a message by full type name: the inverse of `format_schema`."""
-    main, *others = message.schema.split(f"{SEPARATOR}\nMSG: ")
+    main, *sections = message.schema.split(f"{SEPARATOR}\nMSG: ")
     definitions = {message.type: main.strip()}
-    for other in others:
-        name, _, definition = other.partition("\n")
+    for section in sections:
+        name, _, definition = section.partition("\n")
         definitions["/msg/".join(name.rsplit("/", 1))] = definition.strip()
     return definitions
 

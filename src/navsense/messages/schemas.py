@@ -226,7 +226,7 @@ def to_ros1_definitions(definitions: Mapping[str, str]) -> dict[str, str]:
     for kind, names in ROS1_FIELD_NAMES.items():
         if kind in ros1:
             fields = (line.rpartition(" ") for line in ros1[kind].splitlines())
-            ros1[kind] = "\n".join(f"{left} {names.get(name, name)}" for left, _, name in fields)
+            ros1[kind] = "\n".join(f"{field_type} {names.get(name, name)}" for field_type, _, name in fields)
     return ros1
 
 
@@ -236,9 +236,9 @@ def list_ros2_only_fields(definitions: Mapping[str, str]) -> frozenset[tuple[str
     names = {kind: {entry.name for entry in parse_fields(ros1[kind])} for kind in ros1.keys() & ROS1_CHANGES.keys()}
     return frozenset(
         (kind, entry.name)
-        for kind, kept in names.items()
+        for kind, ros1_names in names.items()
         for entry in parse_fields(definitions[kind])
-        if entry.name not in kept
+        if entry.name not in ros1_names
     )
 
 

@@ -263,10 +263,10 @@ def _solve_derivatives(time: Times, dx: FloatArray, values: FloatArray, *, clamp
     right[1:-1] += slope[1:]
     right[1:-1] *= 3.0
     flags = dict.fromkeys(("overwrite_dl", "overwrite_d", "overwrite_du", "overwrite_b"), 1)
-    *_, found, info = dgtsv(lower, diagonal, upper, right, **flags)
+    *_, solution, info = dgtsv(lower, diagonal, upper, right, **flags)
     if info:
         raise np.linalg.LinAlgError("singular matrix")
-    return np.asarray(found).reshape(-1)
+    return np.asarray(solution).reshape(-1)
 
 
 def _solve_parabola(_time: Times, dx: FloatArray, values: FloatArray, **_ends: bool) -> FloatArray:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -82,18 +82,38 @@ class LogContext:
 
     origin: the place of the world on earth; None without one.
     surface: height (m) of the water surface in the world.
-    start: pose of the canonical link in the world at the start.
     command_topic: topic of the velocity commands of the model; "" if it has no drive.
+    model: name of the model.
+    root: pose of the canonical link in the model.
     """
 
     origin: Origin | None = None
     surface: float = 0.0
-    start: Pose = Pose()
     command_topic: str = ""
+    model: str = ""
+    root: Pose = Pose()
 
 
 NO_CONTEXT = LogContext()
 """The context of a log without a world."""
+
+
+@dataclass(frozen=True)
+class LogStart:
+    """The time in a recording that is t = 0 of a log.
+
+    path: the absolute path of the recording.
+    stamp: ns; None for a topic without stamps.
+    log_time: ns, of the same message.
+    """
+
+    path: str
+    stamp: int | None
+    log_time: int
+
+    def get_time(self, *, has_stamps: bool) -> int:
+        """Return the stamp (ns), or the log time (ns)."""
+        return self.stamp if has_stamps and self.stamp is not None else self.log_time
 
 
 @dataclass(frozen=True)
@@ -103,11 +123,13 @@ class LogSource:
     file: the name of the log or recording, without its folder.
     series: the topic, or the link, in a recording; "" in a log.
     bandwidth: that of the smoothing, Hz; None without.
+    start: t = 0 in a recording of messages.
     """
 
     file: str
     series: str = ""
     bandwidth: float | None = None
+    start: LogStart | None = field(default=None, compare=False, repr=False)
 
 
 @runtime_checkable

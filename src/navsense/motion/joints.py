@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -26,9 +26,18 @@ from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
 from navsense.core.rotation import cross, multiply, rotate
 from navsense.core.summaries import format_spec
+from navsense.core.text import format_count
 from navsense.core.typing import FloatArray, Quaternions, Times, Vector, Vectors
 from navsense.motion._spline import interpolate, split_rows
-from navsense.motion.base import LogContext, Motion, MotionBlock, check_instants, copy_read_only, empty_arrays
+from navsense.motion.base import (
+    LogContext,
+    LogSource,
+    Motion,
+    MotionBlock,
+    check_instants,
+    copy_read_only,
+    empty_arrays,
+)
 from navsense.motion.log_table import (
     QUANTITIES,
     UNITS,
@@ -40,6 +49,7 @@ from navsense.motion.log_table import (
     count_rows,
     parse_column,
     read_header,
+    split_unit,
 )
 
 JointKind = Literal["revolute", "prismatic"]
@@ -79,6 +89,8 @@ class JointTrack:
     where: the header of its log, if it was read from one.
     is_recorded: the joint moved in a recording, which has the truth of its links, but not its positions. The rows are
         placeholders, and a run with them is an error.
+    source: the log that it was read from; None for arrays.
+    notes: for the user, for example messages that were not read.
 
     Raises `MotionError` for wrong shapes, numbers that are not finite, times that do not increase, and a first time
     after 0. Positions, velocities and accelerations of 1e100 and more are errors too.
@@ -93,6 +105,8 @@ class JointTrack:
     unit: JointUnit = ""
     where: Where | None = field(default=None, repr=False)
     is_recorded: bool = False
+    source: LogSource | None = None
+    notes: tuple[str, ...] = ()
     _rows: FloatArray = field(init=False, repr=False)
 
     __repr__ = format_spec
@@ -154,6 +168,28 @@ class JointTrack:
         return out
 
 
+WRAP_TOLERANCE = 1e-3
+"""rad: positions in a range of one turn and this much are wrapped, if they jump. Logs have few digits."""
+
+
+def unwrap(track: JointTrack) -> JointTrack:
+    """Return the track of a joint without limits that turns on where its positions (rad) jump from pi to -pi.
+
+    Positions in one turn whose steps exceed half a turn are wrapped. Each such step is replaced by its remainder in
+    (-pi, pi]. Other tracks are returned unchanged.
+
+    >>> from navsense.motion.joints import unwrap
+    >>> unwrap(ns.motion.JointTrack(np.array([0.0, 1.0, 2.0]), np.array([2.0, 3.0, -2.28]))).position.round(2)
+    array([2., 3., 4.])
+    """
+    position = track.position
+    count = int(np.count_nonzero(np.abs(np.diff(position)) > math.pi))
+    if not count or float(np.ptp(position)) > 2.0 * math.pi + WRAP_TOLERANCE:
+        return track
+    note = f"positions are wrapped to one turn: {format_count(count, 'step')} above half a turn unwrapped"
+    return replace(track, position=np.unwrap(position), notes=(*track.notes, note))
+
+
 def _make_order_error(time: Times, row: int, name: str, where: Where | None) -> MotionError:
     allowed, remedy = f"must be after the row before, {float(time[row - 1])!r}", "sort the rows and remove duplicates"
     return MotionError(f"time of {name} (s)", float(time[row]), allowed=allowed, where=where, remedy=remedy)
@@ -181,7 +217,6 @@ def joint_positions(time: Times, positions: Mapping[str, FloatArray]) -> dict[st
     return {name: JointTrack(times, np.array(values, dtype=np.float64)) for name, values in positions.items()}
 
 
-_BRACKET = re.compile(r"\s*[\[(]\s*([^\])]*?)\s*[\])]$")
 _ANGLE_SUFFIX = re.compile(r"_(deg|degrees?|rad|radians?)$", re.IGNORECASE)
 """Units behind an underscore: of angles only, because the name of a joint can end in `_m`."""
 
@@ -236,11 +271,11 @@ def _parse_column(index: int, cell: str) -> LogColumn:
     column = parse_column(index, cell)
     if column.quantity == "time":
         return column
-    joint = cell.strip()
-    unit = _BRACKET.search(joint) or _ANGLE_SUFFIX.search(joint)
-    if unit is None:
-        return LogColumn(index, joint, joint)
-    return LogColumn(index, joint, joint[: unit.start()], unit.group(1).lower())
+    joint, unit = split_unit(cell)
+    suffix = None if unit is not None else _ANGLE_SUFFIX.search(joint)
+    if suffix is not None:
+        joint, unit = joint[: suffix.start()], suffix.group(1).lower()
+    return LogColumn(index, cell.strip(), joint, unit)
 
 
 def _reject_build(log: LogFile, _context: LogContext, _bandwidth: float | None) -> Motion:

@@ -3,7 +3,7 @@
 A header names the columns in any order. Each name is compared with the names and aliases in `QUANTITIES`. Case,
 punctuation, unit and the path of a message do not count: `/odom/pose/position/x` is `positionx`. A unit is in brackets
 or behind an underscore: `timestamp [ns]`, `heading_rad`. Values are converted to SI. A time in another unit than the
-second is an integer of up to 19 digits in most logs. It is subtracted from the first one before it becomes a float.
+second is an integer of up to 19 digits in most logs. The first one is subtracted from it before it becomes a float.
 """
 
 from __future__ import annotations
@@ -46,14 +46,15 @@ UNITS: Mapping[str, Mapping[str, float]] = {
     "rad": _ANGLE,
     "1": {"": 1.0, "1": 1.0},
     "m/s": dict.fromkeys(("m/s", "m s^-1", "mps"), 1.0),
-    "rad/s": dict.fromkeys(("rad/s", "rad s^-1"), 1.0) | dict.fromkeys(("deg/s", "deg s^-1"), DEGREE),
+    "rad/s": dict.fromkeys(("rad/s", "rad s^-1", "rad"), 1.0)
+    | dict.fromkeys(("deg/s", "deg s^-1", "dps", "deg"), DEGREE),
     "rad or m": _ANGLE | _METRE,
 }
 """SI unit of a quantity -> units that a header can name, with their sizes."""
 
 NANOSECOND_STAMP, LARGEST_TIME = 1e17, 1e11
 """A time without a unit is in ns from the first of these values (the year 1973 as Unix time) on. It must be below the
-second one otherwise: 1e11 s is the year 5138, and milliseconds and microseconds cannot be told apart."""
+second one otherwise: 1e11 s is the year 5138, and milliseconds and microseconds cannot be distinguished."""
 
 
 class Quantity(NamedTuple):
@@ -137,11 +138,11 @@ class LogKind:
 
     def find_columns(self, header: Sequence[LogColumn]) -> list[LogColumn | None]:
         """Return the column of each quantity in a header, None for a missing one."""
-        found: dict[str, LogColumn] = {}
+        first_columns: dict[str, LogColumn] = {}
         # The name of a quantity has priority over its aliases.
         for column in sorted(header, key=lambda column: column.is_alias):
-            found.setdefault(column.quantity, column)
-        return [found.get(name) or found.get(self.substitutes.get(name, name)) for name in self.columns]
+            first_columns.setdefault(column.quantity, column)
+        return [first_columns.get(name) or first_columns.get(self.substitutes.get(name, name)) for name in self.columns]
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +196,7 @@ class LogFile:
         """
         values = np.empty((self.row_count, len(self.columns)))
         lines = (line for _, line in self.list_rows())
-        wanted = [column.index for column in self.columns]
+        indices = [column.index for column in self.columns]
         exponent, first_time = self._find_time_exponent(), Decimal(0)
         for part in split_rows(self.row_count):
             text: Iterator[str] | list[str] = islice(lines, part.stop - part.start)
@@ -203,13 +204,13 @@ class LogFile:
                 text = list(text)
             try:
                 if self.delimiter is None:  # every column, so that a row of another length is an error
-                    block = np.loadtxt(text, comments=None, ndmin=2)[:, wanted]
+                    block = np.loadtxt(text, comments=None, ndmin=2)[:, indices]
                 else:
                     block = np.loadtxt(
-                        text, delimiter=self.delimiter, comments=None, ndmin=2, usecols=wanted, quotechar='"'
+                        text, delimiter=self.delimiter, comments=None, ndmin=2, usecols=indices, quotechar='"'
                     )
                 if exponent:
-                    times = [Decimal(split_cells(line, self.delimiter)[wanted[0]]) for line in text]
+                    times = [Decimal(split_cells(line, self.delimiter)[indices[0]]) for line in text]
                     first_time = first_time if part.start else times[0]
                     block[:, 0] = [float((time - first_time).scaleb(exponent)) for time in times]
             except (ValueError, IndexError, DecimalException) as error:
@@ -287,8 +288,13 @@ class LogFile:
                 raise self._make_count_error(number, len(cells))
             for column in sorted(self.columns, key=lambda column: column.index):
                 if parse_decimal(cells[column.index]) is None:
-                    value, allowed = cells[column.index].strip(), "must be a finite number"
-                    raise MotionError(column.name, value, allowed=allowed, where=Where(self.path, number))
+                    value, allowed, remedy = cells[column.index].strip(), "must be a finite number", ""
+                    if "," in value:
+                        remedy = "write decimals with a point"
+                    elif column.quantity == "time" and any(mark in value for mark in ":-"):
+                        remedy = "write times in seconds, or with their unit in the header, as time_ns"
+                    where = Where(self.path, number)
+                    raise MotionError(column.name, value, allowed=allowed, where=where, remedy=remedy)
 
 
 def split_cells(line: str, delimiter: str | None) -> list[str]:
@@ -307,10 +313,7 @@ def list_lines(path: str, *, is_csv: bool) -> Iterator[tuple[int, str]]:
 
 def parse_column(index: int, name: str) -> LogColumn:
     """Return the column with a name in a header."""
-    bare, unit = name.strip(), None
-    bracket = _BRACKET.search(bare)
-    if bracket:
-        bare, unit = bare[: bracket.start()].rstrip(), bracket.group(1).lower()
+    bare, unit = split_unit(name)
     quantity = _find_quantity(bare)
     if not quantity and unit is None:
         head, _, tail = bare.lower().rpartition("_")
@@ -320,6 +323,13 @@ def parse_column(index: int, name: str) -> LogColumn:
         else:
             quantity = ""
     return LogColumn(index, name.strip(), quantity, unit, is_alias=bare.lower() != quantity)
+
+
+def split_unit(name: str) -> tuple[str, str | None]:
+    """Return a name in a header without the unit in brackets, and the unit in lower case; None without one."""
+    bare = name.strip()
+    bracket = _BRACKET.search(bare)
+    return (bare[: bracket.start()].rstrip(), bracket.group(1).lower()) if bracket else (bare, None)
 
 
 def _find_quantity(name: str) -> str:
@@ -395,23 +405,44 @@ def _select_kind(header: Sequence[LogColumn], kinds: Sequence[LogKind], text: st
             allowed = "must have one position, x,y,z or latitude,longitude"
             raise MotionError("header of the log", text, where=where, allowed=allowed, remedy=remedy)
         return matches[0]
-    nearest = max(kinds, key=lambda kind: sum(column is not None for column in kind.find_columns(header)))
-    missing = [
-        name for name, column in zip(nearest.columns, nearest.find_columns(header), strict=True) if column is None
-    ]
-    if len(missing) < len(nearest.columns) / 2:
-        what = f"header of the log without {', '.join(missing)}"
-        allowed = f"must have {','.join(nearest.columns)} in any order"
-        raise MotionError(what, text, where=where, allowed=allowed, remedy="add or rename the columns")
+    counts = [sum(column is not None for column in kind.find_columns(header)) for kind in kinds]
+    nearest = [kind for kind, count in zip(kinds, counts, strict=True) if count == max(counts)]
+    missing = [_list_missing(kind, header) for kind in nearest]
+    is_only_one = max(counts) > 2 and len(nearest) == 1
+    if is_only_one or len(missing[0]) < len(nearest[0].columns) / 2:
+        what = f"header of the log without {' or '.join(', '.join(names) for names in missing)}"
+        allowed = f"must have {' or '.join(','.join(kind.columns) for kind in nearest)} in any order"
+        raise MotionError(what, text, where=where, allowed=allowed, remedy=_make_remedy(header, missing[0]))
     allowed = f"must have the columns {' or '.join(','.join(kind.columns) for kind in kinds)}"
     raise MotionError(
         "header of the log", text, where=where, allowed=allowed, remedy="a TUM log is a .tum or .txt file"
     )
 
 
+def _list_missing(kind: LogKind, header: Sequence[LogColumn]) -> list[str]:
+    """Return the columns of a kind that a header does not have."""
+    return [name for name, column in zip(kind.columns, kind.find_columns(header), strict=True) if column is None]
+
+
+def _make_remedy(header: Sequence[LogColumn], missing: Sequence[str]) -> str:
+    """Return the remedy for a header that lacks these columns."""
+    for column in (column for column in header if not column.quantity):
+        stem, _, unit = column.name.rpartition("_")
+        quantity = _find_quantity(stem)
+        if quantity in missing:
+            units = ", ".join(UNITS[QUANTITIES[quantity].unit])
+            return f"{column.name} has the unit {unit}; convert it to one of {units}"
+    quantities = {column.quantity for column in header}
+    if "latitude" in quantities and "qw" in quantities:
+        return "latitude and longitude need heading, pitch and roll: a quaternion is not read with them"
+    if "latitude" in quantities and {"depth", "altitude"} & set(missing):
+        return "add or rename the columns; an altitude is above the ellipsoid, not above mean sea level"
+    return "add or rename the columns"
+
+
 def check_column(column: LogColumn, quantity: Quantity, header: Sequence[LogColumn], where: Where) -> None:
     """Raise `MotionError` for several columns of one quantity, and for a unit that the quantity does not have."""
-    same = [one.name for one in header if (one.quantity, one.is_alias) == (column.quantity, column.is_alias)]
+    same = [entry.name for entry in header if (entry.quantity, entry.is_alias) == (column.quantity, column.is_alias)]
     if len(same) > 1:
         allowed = f"must have one column of {column.quantity}"
         remedy = f"name it {column.quantity}, or rename the others"

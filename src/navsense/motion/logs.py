@@ -8,8 +8,8 @@
 | vx vy vz wx wy wz | velocity commands (`motion.velocity_commands`) |
 
 Latitude, longitude and height h define a position on WGS-84. The attitude of a geodetic log is that of aviation and of
-ships: heading psi clockwise from true north, pitch theta up and roll phi to starboard positive, body axes forward,
-starboard, down (FRD) in the local frame north, east, down (NED),
+ships. Heading psi is clockwise from true north. Pitch theta is positive up, roll phi positive to starboard. The axes of
+the body are forward, starboard, down (FRD), in the local frame north, east, down (NED):
 
     rotation_ned_frd = Rz(psi) Ry(theta) Rx(phi)
 
@@ -37,14 +37,14 @@ from pathlib import Path
 import numpy as np
 
 from navsense.core.errors import MotionError, Where
-from navsense.core.geodesy import Origin
+from navsense.core.geodesy import Origin, compute_distances
 from navsense.core.rotation import multiply_arrays
 from navsense.core.typing import FloatArray, Quaternions, Times, Vectors
 from navsense.core.units import DEGREE
 from navsense.motion.base import LogContext, LogSource, Motion, find_first_true
-from navsense.motion.log_table import LogColumn, LogFile, LogKind, list_lines, open_csv
+from navsense.motion.log_table import LIMIT_TOLERANCE, LogColumn, LogFile, LogKind, list_lines, open_csv
 from navsense.motion.replay import Replay, build_replay, stack_rows
-from navsense.motion.velocity_commands import COMMAND_COLUMNS, VelocityCommands, velocity_commands
+from navsense.motion.velocity_commands import COMMAND_COLUMNS, MAX_COMMAND, VelocityCommands, velocity_commands
 
 LOG_COLUMNS = ("time", "x", "y", "z", "qw", "qx", "qy", "qz")
 """Columns of the log that navsense writes: s, m, unit quaternion."""
@@ -154,27 +154,20 @@ def _build_geodetic(log: LogFile, context: LogContext, bandwidth: float | None) 
     heading, pitch, roll = values[:, 4:].T
     local = make_rotations(roll, -pitch, 0.5 * np.pi - heading)
     rotation = multiply_arrays(find_local_rotations(origin, places), local)
-    rows = stack_rows(values[:, 0], origin.to_world(places), rotation, log.find_line)
+    position = origin.to_world(places)
+    notes += _check_heading_unit(log, heading, position)
+    rows = stack_rows(values[:, 0], position, rotation, log.find_line)
     return replace(build_replay(*rows, bandwidth), notes=notes)
 
 
-EARTH_RADIUS = 6_371_000.0
-"""m, of the sphere that has the mean radius of WGS-84."""
-
 FAR_DISTANCE, LARGEST_DISTANCE = 100e3, 5000e3
 """m from the origin of the world: from the first one on, a geodetic log has a note. The second one is an error: the
-vertical at the place has turned by 45 degrees, and a depth below the level water surface has no meaning."""
+vertical at the place has turned by 45 degrees. A depth below the level water surface then has no meaning."""
 
 
 def _check_distances(log: LogFile, origin: Origin, places: Vectors) -> tuple[str, ...]:
     """Return the note about places (n, 3) far from the origin. Raises `MotionError` beyond `LARGEST_DISTANCE`."""
-    latitude, east = places[:, 0], places[:, 1] - origin.longitude
-    # Haversines keep the digits of short distances.
-    square = (
-        np.sin(0.5 * (latitude - origin.latitude)) ** 2
-        + np.cos(latitude) * np.cos(origin.latitude) * np.sin(0.5 * east) ** 2
-    )
-    distance = 2.0 * EARTH_RADIUS * np.arcsin(np.sqrt(np.minimum(square, 1.0)))
+    distance = compute_distances(origin, places[:, :2])
     row = find_first_true(distance > LARGEST_DISTANCE)
     remedy = "set <spherical_coordinates> to the place of the log, or correct its columns"
     if row >= 0:
@@ -185,6 +178,32 @@ def _check_distances(log: LogFile, origin: Origin, places: Vectors) -> tuple[str
     if farthest < FAR_DISTANCE:
         return ()
     return (f"{Path(log.path).name}: up to {farthest / 1e3:.0f} km from the origin of the world; if not so, {remedy}",)
+
+
+SMALL_TURN = 1.0
+"""rad: a course that turns by less does not tell whether headings are degrees or radians."""
+
+SLOW_SHARE = 0.1
+"""Steps shorter than this share of the longest one have no course."""
+
+
+def _check_heading_unit(log: LogFile, heading: FloatArray, position: Vectors) -> tuple[str, ...]:
+    """Return the note about headings without a unit that are all in one turn of radians, while the course turns."""
+    index = log.kind.columns.index("heading")
+    column = log.columns[index]
+    if column.unit is not None or float(np.abs(heading).max()) > 2.0 * np.pi * DEGREE + LIMIT_TOLERANCE:
+        return ()
+    steps = np.diff(position[:, :2], axis=0)
+    lengths = np.hypot(steps[:, 0], steps[:, 1])
+    is_moving = lengths > SLOW_SHARE * lengths.max(initial=0.0)
+    directions = np.unwrap(np.arctan2(steps[is_moving, 1], steps[is_moving, 0]))
+    turn = float(np.ptp(directions)) if directions.size else 0.0
+    if turn <= SMALL_TURN:
+        return ()
+    angles = f"from {np.degrees(heading.min()):.3g} to {np.degrees(heading.max()):.3g} deg"
+    course = f"the course turns by {np.degrees(turn):.0f} deg"
+    remedy = f"if it is in radians, write {column.name}_rad in the header"
+    return (f"{Path(log.path).name}: {column.name} is {angles}, but {course}; {remedy}",)
 
 
 def _find_heights(origin: Origin, coordinates: FloatArray, heights_w: FloatArray) -> FloatArray:
@@ -244,6 +263,12 @@ def _build_commands(log: LogFile, _context: LogContext, bandwidth: float | None)
         what, remedy = f"time of row {late} (s)", "sort the rows and remove duplicates"
         where = log.find_line(late)
         raise MotionError(what, float(values[late, 0]), allowed=allowed, where=where, remedy=remedy)
+    large = np.argwhere(np.abs(values[:, 1:]) > MAX_COMMAND)
+    if large.size:
+        row, index = large[0].tolist()
+        what, value = f"{log.columns[index + 1].name} of row {row}", float(values[row, index + 1])
+        allowed = f"must be at most {MAX_COMMAND:g} in magnitude"
+        raise MotionError(what, value, allowed=allowed, where=log.find_line(row), remedy="correct the row")
     return velocity_commands(values[:, 0], values[:, 1:4], values[:, 4:])
 
 

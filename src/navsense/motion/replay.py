@@ -141,7 +141,7 @@ def stack_rows(
 
 
 def build_replay(time: Times, rows: FloatArray, bandwidth: float | None) -> Replay:
-    """Return the motion at times (n,) s from 0 of the values `rows[:, 0]`, x y z qw qx qy qz, of `rows` (n, 2, 7).
+    """Return the motion through the values `rows[:, 0]`, x y z qw qx qy qz, of `rows` (n, 2, 7) at times (n,) s from 0.
 
     Raises `MotionError` for an invalid bandwidth (Hz) and for rows without a finite spline.
     """

@@ -29,7 +29,8 @@ def _stationary_block(pose: bytes, count: int) -> MotionBlock:
 class Stationary:
     """A constant pose (m, unit quaternion) in the world.
 
-    `source` is that of the motion of a recording, whose world holds this motion in its place.
+    `source` is that of the motion of a recording, whose world holds this motion in its place. `is_recorded` is true for
+    such a motion: a run with it is an error.
 
     >>> still = ns.motion.Stationary(ns.Pose((0.0, 0.0, 2.0)))
     >>> resting = ns.simulate(world, 0.1, motion={"quadrotor": still})
@@ -39,6 +40,7 @@ class Stationary:
 
     pose: Pose = IDENTITY
     source: LogSource | None = None
+    is_recorded: bool = False
     _row: FloatArray = field(init=False, repr=False, compare=False)
 
     __repr__, _repr_html_ = format_spec, format_spec_html

@@ -13,8 +13,8 @@ with phi = omega t:
 Velocities jump at a row. The new values hold from the time of the row on. A jump has no acceleration: a sensor that
 samples the acceleration does not see it, a mean over an interval sees the change of velocity. With limits, v and omega
 follow ramps of constant rate. A vehicle that steers follows the ramp of wz within |wz| <= |vx| / r at each instant, as
-in gz-sim's AckermannSteering: where the limit applies, wz is vx / r or -vx / r. On a ramp, R is the exponential of the
-Magnus series to order t^3, and p an integral by Gauss's rule; a ramp is split into short steps (`STEP_ANGLE`,
+in gz-sim's AckermannSteering. Where the limit applies, wz is vx / r or -vx / r. On a ramp, R is the exponential of the
+Magnus series to order t^3, and p an integral by Gauss's rule. A ramp is split into short steps (`STEP_ANGLE`,
 `STEP_GROWTH`, `STEP_ERROR`).
 
 Source: Lynch and Park 2017, Modern Robotics, proposition 3.25; Blanes et al. 2009, Physics Reports 470, section 2.
@@ -55,8 +55,12 @@ STEP_ERROR = 1e-14
 MAX_COMMAND = 1e150
 """Largest magnitude of a command (m/s, rad/s): its square is a number."""
 
-MAX_SEGMENTS = 20_000_000
-"""Largest number of steps. Each takes 200 bytes."""
+LARGE_COMMAND = 1e6
+"""Magnitude of a command (m/s, rad/s) from which on a ramp counts from its start: the distance to the command has too
+few digits for the velocity."""
+
+MAX_SEGMENTS = 5_000_000
+"""Largest number of steps. Each takes 160 bytes."""
 
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 GAUSS_POINTS = tuple((0.5 + 0.5 * _POINTS).tolist())
@@ -68,14 +72,16 @@ GAUSS_WEIGHTS = tuple((0.5 * _WEIGHTS).tolist())
 class CommandLimits:
     """Limits of a drive. Commands beyond a velocity are clipped; a change of velocity becomes a ramp.
 
-    min_velocity, max_velocity: of vx, m/s.
+    min_velocity, max_velocity: of vx, m/s; of a holonomic drive, of vx and of vy.
     min_angular_velocity, max_angular_velocity: of wz, rad/s.
-    max_acceleration: m/s^2. Of vx; of the vector if vy or vz are used.
-    max_deceleration: m/s^2, where vx falls. None: as max_acceleration.
-    max_angular_acceleration: rad/s^2. Of wz; of the vector if wx or wy are used.
-    max_angular_deceleration: rad/s^2, where wz falls. None: as max_angular_acceleration.
+    max_acceleration: m/s^2, of vx; of a holonomic drive, of vx and of vy. Without a planar drive, of the vector.
+    max_deceleration: m/s^2, where vx (of a holonomic drive, vx or vy) falls. Without a planar drive, if vy and vz stay.
+        None: as max_acceleration.
+    max_angular_acceleration: rad/s^2, of wz. Without a planar drive, of the vector.
+    max_angular_deceleration: rad/s^2, where wz falls. Without a planar drive, if wx and wy stay.
+        None: as max_angular_acceleration.
     track: m, the distance of the wheels. If it is above 0, max_acceleration is that of the rim of each of two wheels,
-        and the limits of angular acceleration do not apply.
+        and the limits of angular acceleration do not apply. Without a planar drive, if vy, vz, wx and wy stay.
     min_turning_radius: m, of a vehicle that steers: |wz| is at most |vx| / min_turning_radius, also on a ramp.
 
     Infinity is no limit. Raises `MotionError` for a limit of acceleration that is not above 0.
@@ -131,10 +137,11 @@ class CommandLimits:
             self.min_turning_radius,
         ))  # fmt: skip
 
-    def clip(self, commands: FloatArray) -> FloatArray:
-        """Return commands (n, 6) with vx and wz within the limits of velocity."""
+    def clip(self, commands: FloatArray, *, holonomic: bool = False) -> FloatArray:
+        """Return commands (n, 6) with vx and wz within the limits of velocity; vy too for a holonomic drive."""
         clipped = commands.copy()
-        np.clip(commands[:, 0], self.min_velocity, self.max_velocity, out=clipped[:, 0])
+        for column in (0, 1) if holonomic else (0,):
+            np.clip(commands[:, column], self.min_velocity, self.max_velocity, out=clipped[:, column])
         np.clip(commands[:, 5], self.min_angular_velocity, self.max_angular_velocity, out=clipped[:, 5])
         return clipped
 
@@ -255,11 +262,15 @@ def _advance(pose: FloatArray, twist: FloatArray, slope: FloatArray, t: float, o
 
 
 @kernel
-def _plan_ramp(change: FloatArray, limits: FloatArray, planar: bool, times: FloatArray, slopes: FloatArray) -> None:
-    """Write the times (2,) s of two ramps and their rates of change (2, 6) for a change of the twist (6,)."""
+def _plan_ramps(change: FloatArray, limits: FloatArray, planar: bool, times: FloatArray, slopes: FloatArray) -> None:
+    """Write the times (3,) s of three ramps and their rates of change (3, 6) for a change of the twist (6,).
+
+    The ramps are those of the rims and vy, of vx, wz and vy, or of the vectors v and omega.
+    """
+    times[:] = 0.0
     slopes[:] = 0.0
     track = limits[4]
-    if planar and track > 0.0:
+    if track > 0.0 and (planar or (change[1] == change[2] == change[3] == change[4] == 0.0)):
         for wheel in range(2):
             side = wheel - 0.5  # of the track: left -0.5, right 0.5
             difference = change[0] + side * track * change[5]
@@ -269,19 +280,26 @@ def _plan_ramp(change: FloatArray, limits: FloatArray, planar: bool, times: Floa
             if times[wheel] > 0.0:
                 rate = rate if up else -rate
                 slopes[wheel, 0], slopes[wheel, 5] = 0.5 * rate, side * 2.0 * rate / track
-        return
-    for part in range(2):
-        first = 3 * part
-        square = 0.0
-        for axis in range(3):
-            square += change[first + axis] * change[first + axis]
-        length = math.sqrt(square)
-        falls = planar and change[first + 2 * part] < 0.0 and change[1] == 0.0
-        rate = limits[2 * part + 1] if falls else limits[2 * part]
-        times[part] = length / rate
-        if times[part] > 0.0:
+    else:
+        for part in range(2):
+            first = 3 * part
+            column = first + 2 * part  # vx, wz
+            square = 0.0
             for axis in range(3):
-                slopes[part, first + axis] = change[first + axis] / times[part]
+                if not planar or first + axis == column:
+                    square += change[first + axis] * change[first + axis]
+            length = math.sqrt(square)
+            # Only a change along the axis can fall.
+            is_falling = change[column] < 0.0 and length == -change[column]
+            times[part] = length / (limits[2 * part + 1] if is_falling else limits[2 * part])
+            if times[part] > 0.0:
+                for axis in range(3):
+                    if not planar or first + axis == column:
+                        slopes[part, first + axis] = change[first + axis] / times[part]
+    if planar and change[1] != 0.0:
+        times[2] = abs(change[1]) / (limits[1] if change[1] < 0.0 else limits[0])
+        if times[2] > 0.0:
+            slopes[2, 1] = change[1] / times[2]
 
 
 @kernel
@@ -346,7 +364,7 @@ def _write_piece(
     twist: FloatArray,
     slope: FloatArray,
     radius: float,
-    most: int,
+    max_steps: int,
     count: int,
     knots: FloatArray,
     twists: FloatArray,
@@ -354,33 +372,33 @@ def _write_piece(
 ) -> float:
     """Write the segments of a piece after the first `count` ones, and return the number of all segments.
 
-    The piece at the end has the length 0 and one segment. A number above `most` ends the piece.
+    The piece at the end has the length 0 and one segment. A number above `max_steps` ends the piece.
     """
-    steered, steered_slope, cuts = np.empty(6), np.empty(6), np.empty(3)
+    limited_twist, limited_slope, cuts = np.empty(6), np.empty(6), np.empty(3)
     cut_count = _split_turn(twist, slope, stop - start, radius, cuts)
-    begin = start
+    part_start = start
     for part in range(cut_count + 1):
-        finish = start + cuts[part] if part < cut_count else stop
-        if not (finish > begin or stop == start):
+        part_end = start + cuts[part] if part < cut_count else stop
+        if not (part_end > part_start or stop == start):
             continue
         for column in range(6):
-            steered[column] = twist[column] + (begin - start) * slope[column]
-            steered_slope[column] = slope[column]
-        _steer(steered, steered_slope, finish - begin, radius)
-        needed = 1.0 if stop == start else _count_steps(steered, steered_slope, finish - begin)
+            limited_twist[column] = twist[column] + (part_start - start) * slope[column]
+            limited_slope[column] = slope[column]
+        _steer(limited_twist, limited_slope, part_end - part_start, radius)
+        step_count = 1.0 if stop == start else _count_steps(limited_twist, limited_slope, part_end - part_start)
         # The opposite of <= is true for NaN too.
-        if not needed <= most - count:
-            return count + needed
-        steps = int(needed)
+        if not step_count <= max_steps - count:
+            return count + step_count
+        steps = int(step_count)
         for step in range(steps):
-            share = (finish - begin) * (step / steps)
+            share = (part_end - part_start) * (step / steps)
             if count < knots.shape[0]:
-                knots[count] = begin + share
+                knots[count] = part_start + share
                 for column in range(6):
-                    twists[count, column] = steered[column] + share * steered_slope[column]
-                    slopes[count, column] = steered_slope[column]
+                    twists[count, column] = limited_twist[column] + share * limited_slope[column]
+                    slopes[count, column] = limited_slope[column]
             count += 1
-        begin = finish
+        part_start = part_end
     return float(count)
 
 
@@ -390,7 +408,7 @@ def _build_segments(
     commands: FloatArray,
     limits: FloatArray,
     planar: bool,
-    most: int,
+    max_steps: int,
     knots: FloatArray,
     twists: FloatArray,
     slopes: FloatArray,
@@ -398,45 +416,46 @@ def _build_segments(
     """Write the segments on which the twist is linear in time, and return their number.
 
     The last segment starts at the end. Only the first `knots.shape[0]` segments are written. The count ends at the
-    first ramp with which it is above `most`: the time is then short for each log.
+    first ramp with which it is above `max_steps`: the time is then short for each log.
     """
     count = 0
     # A limited drive starts from rest.
-    twist, change, slope, times, rates = np.zeros(6), np.empty(6), np.empty(6), np.empty(2), np.empty((2, 6))
+    twist, change, slope, row_twist = np.zeros(6), np.empty(6), np.empty(6), np.empty(6)
+    times, ends, rates = np.empty(3), np.empty(3), np.empty((3, 6))
     for row in range(time.shape[0]):
         end = time[row + 1] if row + 1 < time.shape[0] else time[row]
         for column in range(6):
+            row_twist[column] = twist[column]
             change[column] = commands[row, column] - twist[column]
-        _plan_ramp(change, limits, planar, times, rates)
+        _plan_ramps(change, limits, planar, times, rates)
         start = time[row]
-        # A piece ends where a ramp ends: both ramps, then one of them, then none.
-        first, second = min(times[0], times[1]), max(times[0], times[1])
-        for piece in range(3):
-            stop = end
-            if piece == 0:
-                stop = min(time[row] + first, end)
-            elif piece == 1:
-                stop = min(time[row] + second, end)
-            is_last = row + 1 == time.shape[0] and piece == 2
+        # A piece ends where a ramp ends, and at the next row.
+        ends[0], ends[2] = min(times[0], times[1], times[2]), max(times[0], times[1], times[2])
+        ends[1] = max(min(times[0], times[1]), min(max(times[0], times[1]), times[2]))
+        for piece in range(4):
+            stop = min(time[row] + ends[piece], end) if piece < 3 else end
+            is_last = row + 1 == time.shape[0] and piece == 3
             if not (stop > start or is_last):
                 continue
             for column in range(6):
                 slope[column] = 0.0
                 # A ramp that is over has added its whole change, to the last bit.
-                done = commands[row, column]
-                for ramp in range(2):
+                velocity, sum_from_start = commands[row, column], row_twist[column]
+                for ramp in range(3):
+                    sum_from_start += rates[ramp, column] * min(start - time[row], times[ramp])
                     if start < time[row] + times[ramp] and rates[ramp, column] != 0.0:
                         slope[column] += rates[ramp, column]
-                        done -= rates[ramp, column] * (time[row] + times[ramp] - start)
-                twist[column] = done
-            needed = _write_piece(start, stop, twist, slope, limits[5], most, count, knots, twists, slopes)
-            if not needed <= most:
-                return needed
-            count = int(needed)
+                        velocity -= rates[ramp, column] * (time[row] + times[ramp] - start)
+                is_ramp = slope[column] != 0.0
+                twist[column] = sum_from_start if is_ramp and abs(commands[row, column]) > LARGE_COMMAND else velocity
+            step_count = _write_piece(start, stop, twist, slope, limits[5], max_steps, count, knots, twists, slopes)
+            if not step_count <= max_steps:
+                return step_count
+            count = int(step_count)
             for column in range(6):
                 twist[column] += (stop - start) * slope[column]
             start = stop
-        if end >= time[row] + second:
+        if end >= time[row] + ends[2]:
             for column in range(6):
                 twist[column] = commands[row, column]
     return float(count)
@@ -531,20 +550,22 @@ class VelocityCommands:
             limits = drive.limits if drive else NO_LIMITS
         used = USED_COMMANDS[drive.kind] if drive else COMMAND_COLUMNS[1:]
         mask = np.array([float(column in used) for column in COMMAND_COLUMNS[1:]])
-        commands = limits.clip(self.commands * mask)
-        arguments = (self.time, copy_read_only(commands), limits.row, drive is not None and drive.kind != "free")
-        needed = _build_segments(*arguments, MAX_SEGMENTS, np.empty(0), np.empty((0, 6)), np.empty((0, 6)))
-        if not needed <= MAX_SEGMENTS:
+        planar = drive is not None and drive.kind != "free"
+        commands = limits.clip(self.commands * mask, holonomic=drive is not None and drive.kind == "holonomic")
+        arguments = (self.time, copy_read_only(commands), limits.row, planar)
+        step_count = _build_segments(*arguments, MAX_SEGMENTS, np.empty(0), np.empty((0, 6)), np.empty((0, 6)))
+        if not step_count <= MAX_SEGMENTS:
             remedy = "raise the limits of acceleration, or use commands with less rotation"
             what, allowed = "number of steps of the ramps", f"must be <= {MAX_SEGMENTS}"
-            raise MotionError(what, f"{needed:.3g} or more", allowed=allowed, remedy=remedy, where=where)
-        count = int(needed)
-        knots, twists, slopes, poses = np.empty(count), *np.empty((2, count, 6)), np.empty((count, 7))
+            raise MotionError(what, f"{step_count:.3g} or more", allowed=allowed, remedy=remedy, where=where)
+        count = int(step_count)
+        knots, twists, slopes, poses = np.empty(count), np.empty((count, 6)), np.empty((count, 6)), np.empty((count, 7))
         _build_segments(*arguments, MAX_SEGMENTS, knots, twists, slopes)
         poses[0] = pose_row(self.start or Pose())
         _integrate(knots, twists, slopes, poses)
         for name, array in (("_knots", knots), ("_twists", twists), ("_slopes", slopes), ("_poses", poses)):
-            object.__setattr__(self, name, copy_read_only(array))
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
         bad = np.flatnonzero(~np.isfinite(poses).all(axis=1))
         if bad.size:
             what = f"pose at {float(knots[bad[0]])!r} s"
@@ -566,9 +587,9 @@ class VelocityCommands:
             what = f"{COMMAND_COLUMNS[column]} of row {row}"
             allowed = f"must be finite, and at most {MAX_COMMAND:g} in magnitude"
             raise MotionError(what, float(table[row, column]), allowed=allowed)
-        late = np.flatnonzero(np.diff(self.time) <= 0.0)
-        if late.size:
-            row = int(late[0]) + 1
+        early_rows = np.flatnonzero(np.diff(self.time) <= 0.0) + 1
+        if early_rows.size:
+            row = int(early_rows[0])
             allowed = f"must be after the row before, {float(self.time[row - 1])!r}"
             remedy = "sort the rows and remove duplicates"
             raise MotionError(f"time of row {row} (s)", float(self.time[row]), allowed=allowed, remedy=remedy)

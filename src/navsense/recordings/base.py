@@ -191,16 +191,31 @@ def require_format(path: Path) -> Format:
         return recording_format
     if path.is_dir():
         raise make_folder_error(path)
-    if not path.exists() and find_hidden_recording_remedy(path):
+    if not path.exists() and (not path.suffix or find_hidden_recording_remedy(path)):
         raise make_os_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), "read")
     is_world = path.suffix.lower() in (".sdf", ".world", ".urdf", ".xacro")
+    remedy = f"to read a world: navsense describe {path}" if is_world else ""
+    if _begins_with(path, PD0_MAGIC):
+        remedy = f"it has the content of PD0: copy it to {path.with_suffix('.pd0').name}"
     raise RecordingError(
         "no recording has this suffix",
         path.suffix or path.name,
         allowed="known are " + ", ".join(list_suffixes()),
         where=Where(str(path)),
-        remedy=f"to read a world: navsense describe {path}" if is_world else "",
+        remedy=remedy,
     )
+
+
+PD0_MAGIC = b"\x7f\x7f"
+"""First bytes of a PD0 ensemble. Teledyne's programs give the files numbers as suffixes, such as .000."""
+
+
+def _begins_with(path: Path, magic: bytes) -> bool:
+    """Return True for a regular file with these first bytes."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(magic)) == magic
 
 
 def check_output_file(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
@@ -157,12 +158,16 @@ class TopicBuffer:
     """Buffer of one topic.
 
     extract: makes arrays from rows.
+    find_unreadable: returns the arrays that messages of a shape hold in another way, with the reason. They are NaN.
     batches: decoded messages that no reading has used yet.
+    unreadable: the reasons of such arrays.
     """
 
     channel: Channel
     extract: Callable[[AnyArray], Arrays]
+    find_unreadable: Callable[[MessageShape], Mapping[str, str]] = lambda _: {}
     batches: list[ColumnBatch] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
     count: int = 0
     has_no_arrays: bool = False
     empty_count: int = 0
@@ -192,9 +197,12 @@ class TopicBuffer:
         if not count:
             return
         stamp, arrays = np.zeros(count, dtype=np.int64), Arrays()
-        for _, indices, rows in self._decoder.decode_groups(batch.size_groups):
+        for shape, indices, rows in self._decoder.decode_groups(batch.size_groups):
             stamp[indices] = read_stamp_field(rows)
-            for name, array in self.extract(rows).items():
+            extracted, unreadable = self.extract(rows), self.find_unreadable(shape)
+            self.unreadable.update(unreadable)
+            extracted |= {name: np.full_like(extracted[name], math.nan) for name in unreadable}
+            for name, array in extracted.items():
                 if self._axes.setdefault(name, array.shape[1:]) != array.shape[1:]:
                     raise RecordingError(f"topic {self.channel.topic}: {name} changes its shape within the recording")
                 if indices.size == count:
@@ -229,10 +237,10 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True, eq=False)
 class AlignedColumns(Generic[Key]):
-    """Messages of one topic, the matching messages of others, and the rows (n,) without a match."""
+    """Messages of one topic, the matching messages of its companions, and the rows (n,) without a match."""
 
     main: ColumnBatch
-    others: dict[Key, ColumnBatch]
+    companions: dict[Key, ColumnBatch]
     missing: dict[Key, BoolArray] = field(default_factory=dict)
 
 
@@ -241,18 +249,18 @@ class Matches(NamedTuple):
 
     indices: (n,), indices of the matching messages, -1 without one.
     final_count: number of leading messages whose matches later messages cannot change.
-    times, other_times: times (ns) by which the topics were matched.
+    times, companion_times: times (ns) by which the topics were matched.
     """
 
     indices: IntArray
     final_count: int
     times: IntArray
-    other_times: IntArray
+    companion_times: IntArray
 
 
 def align_columns(
     main: TopicBuffer,
-    others: Mapping[Key, TopicBuffer],
+    companions: Mapping[Key, TopicBuffer],
     limit: int,
     incomplete: Collection[Key],
     *,
@@ -271,24 +279,32 @@ def align_columns(
     last: no messages follow. All rows are complete.
     with_own_stamps: topics with the publish times of `main` and possibly other stamps (a DVL's water track).
     """
-    count = limit if last else min([limit, *(other.count for key, other in others.items() if key not in incomplete)])
+    count = (
+        limit
+        if last
+        else min([limit, *(companion.count for key, companion in companions.items() if key not in incomplete)])
+    )
     if not count:
         return None
-    rules = {key: MatchRule(has_validity_times, has_validity_times and key in with_own_stamps) for key in others}
-    if all(_is_one_to_one(main, other, count, rules[key]) for key, other in others.items()):
-        return AlignedColumns(main.pop(count), {key: other.pop(count) for key, other in others.items()})
+    rules = {key: MatchRule(has_validity_times, has_validity_times and key in with_own_stamps) for key in companions}
+    if all(_is_one_to_one(main, companion, count, rules[key]) for key, companion in companions.items()):
+        return AlignedColumns(main.pop(count), {key: companion.pop(count) for key, companion in companions.items()})
     matches = {
-        key: _match_batches(main.peek(), other.peek(), rules[key]) for key, other in others.items() if other.batches
+        key: _match_batches(main.peek(), companion.peek(), rules[key])
+        for key, companion in companions.items()
+        if companion.batches
     }
     if not last:
-        final = [match.final_count for key, match in matches.items() if match.other_times.size or key not in incomplete]
+        final = [
+            match.final_count for key, match in matches.items() if match.companion_times.size or key not in incomplete
+        ]
         count = min([limit, *final])
     if not count:
         return None
     matched: dict[Key, ColumnBatch] = {}
     for key, match in matches.items():
-        matched[key], used_count = _take_matches(others[key].peek(), match, count)
-        others[key].pop(used_count)
+        matched[key], used_count = _take_matches(companions[key].peek(), match, count)
+        companions[key].pop(used_count)
     gaps = {key: np.asarray(match.indices[:count] < 0) for key, match in matches.items()}
     return AlignedColumns(main.pop(count), matched, {key: rows for key, rows in gaps.items() if rows.any()})
 
@@ -308,21 +324,21 @@ def _is_one_to_one(main: TopicBuffer, companion: TopicBuffer, count: int, rule: 
     """Return True if the first messages of two topics match one by one."""
     if companion.count < count or not companion.batches:
         return False
-    own, other = main.peek().select(slice(count)), companion.peek().select(slice(count))
-    has_equal_times = rule.has_validity_times and bool((own.publish_time == other.publish_time).all())
-    has_equal_stamps = bool((own.stamp == other.stamp).all())
-    if rule.has_own_stamps or not (own.stamp.any() and other.stamp.any()):
+    main_rows, companion_rows = main.peek().select(slice(count)), companion.peek().select(slice(count))
+    has_equal_times = rule.has_validity_times and bool((main_rows.publish_time == companion_rows.publish_time).all())
+    has_equal_stamps = bool((main_rows.stamp == companion_rows.stamp).all())
+    if rule.has_own_stamps or not (main_rows.stamp.any() and companion_rows.stamp.any()):
         return has_equal_times or (not rule.has_validity_times and has_equal_stamps)
     # No message of navsense arrives before its time of validity, so a later message cannot match.
     return has_equal_stamps and (
         has_equal_times
         or not rule.has_validity_times
-        or _is_increasing(own.stamp)
-        or bool((own.publish_time >= other.publish_time).all())
+        or _is_increasing(main_rows.stamp)
+        or bool((main_rows.publish_time >= companion_rows.publish_time).all())
     )
 
 
-def _match_batches(main: ColumnBatch, other: ColumnBatch, rule: MatchRule) -> Matches:
+def _match_batches(main: ColumnBatch, companion: ColumnBatch, rule: MatchRule) -> Matches:
     """Return the matches between two topics, by publish time or by stamp.
 
     Messages of other programs are matched by stamp. In a recording of navsense, publish times identify a message also
@@ -331,34 +347,38 @@ def _match_batches(main: ColumnBatch, other: ColumnBatch, rule: MatchRule) -> Ma
     """
     uses_publish_time = rule.has_own_stamps
     if rule.has_validity_times and not rule.has_own_stamps:
-        have_stamps = bool(main.stamp.any() and other.stamp.any())
+        have_stamps = bool(main.stamp.any() and companion.stamp.any())
         uses_publish_time = not have_stamps or bool((main.publish_time != main.log_time).any())
-        if not (uses_publish_time or (_is_increasing(main.stamp) and _is_increasing(other.stamp))):
-            uses_publish_time = bool(np.isin(main.publish_time, other.publish_time).any())
-    times, other_times = (main.publish_time, other.publish_time) if uses_publish_time else (main.stamp, other.stamp)
-    indices = _match_values(times, other_times)
-    if not other_times.size:
-        return Matches(indices, 0, times, other_times)
-    # `other` is read up to its largest time. A message of `main` from that time on may still get a match, unless a
+        if not (uses_publish_time or (_is_increasing(main.stamp) and _is_increasing(companion.stamp))):
+            uses_publish_time = bool(np.isin(main.publish_time, companion.publish_time).any())
+    times, companion_times = (
+        (main.publish_time, companion.publish_time) if uses_publish_time else (main.stamp, companion.stamp)
+    )
+    indices = _match_values(times, companion_times)
+    if not companion_times.size:
+        return Matches(indices, 0, times, companion_times)
+    # `companion` is read up to its largest time. A message of `main` from that time on may still get a match, unless a
     # message after it already has one.
-    final_count = int(np.searchsorted(np.maximum.accumulate(times), other_times.max(), side="left"))
+    final_count = int(np.searchsorted(np.maximum.accumulate(times), companion_times.max(), side="left"))
     matched = np.flatnonzero(indices >= 0)
-    return Matches(indices, max(final_count, int(matched[-1]) + 1 if matched.size else 0), times, other_times)
+    return Matches(indices, max(final_count, int(matched[-1]) + 1 if matched.size else 0), times, companion_times)
 
 
-def _take_matches(other: ColumnBatch, match: Matches, count: int) -> tuple[ColumnBatch, int]:
-    """Return the matches of the first `count` messages, and the number of used rows of `other`."""
+def _take_matches(companion: ColumnBatch, match: Matches, count: int) -> tuple[ColumnBatch, int]:
+    """Return the matches of the first `count` messages, and the number of used rows of `companion`."""
     indices = match.indices[:count]
     matched = np.flatnonzero(indices >= 0)
     selected = indices[matched]
     times = np.zeros((3, count), dtype=np.int64)
-    for destination, source in zip(times, (other.log_time, other.publish_time, other.stamp), strict=True):
+    for destination, source in zip(times, (companion.log_time, companion.publish_time, companion.stamp), strict=True):
         destination[matched] = source[selected]
-    arrays = {name: make_blank_rows(array, count) for name, array in other.arrays.items()}
-    for name, array in other.arrays.items():
+    arrays = {name: make_blank_rows(array, count) for name, array in companion.arrays.items()}
+    for name, array in companion.arrays.items():
         arrays[name][matched] = array[selected]
-    # Rows of `other` with a time up to the last of these messages are used: no later message matches them.
-    used_count = int(np.searchsorted(np.maximum.accumulate(match.other_times), match.times[:count].max(), side="right"))
+    # Rows of `companion` with a time up to the last of these messages are used: no later message matches them.
+    used_count = int(
+        np.searchsorted(np.maximum.accumulate(match.companion_times), match.times[:count].max(), side="right")
+    )
     return ColumnBatch(times[0], times[1], times[2], arrays), max(used_count, int(indices.max()) + 1)
 
 
@@ -367,15 +387,17 @@ def _is_increasing(values: IntArray) -> bool:
     return bool((values[1:] > values[:-1]).all())
 
 
-def _match_values(own: IntArray, other: IntArray) -> IntArray:
-    """Return for each value the index of an equal one in `other`, -1 without one."""
-    indices = np.full(own.size, -1, dtype=np.int64)
-    order, other_order = np.argsort(own, kind="stable"), np.argsort(other, kind="stable")
-    values, first, count = np.unique(own[order], return_index=True, return_counts=True)
-    other_first = np.searchsorted(other, values, side="left", sorter=other_order)
-    other_count = np.searchsorted(other, values, side="right", sorter=other_order) - other_first
+def _match_values(main: IntArray, companion: IntArray) -> IntArray:
+    """Return for each value the index of an equal one in `companion`, -1 without one."""
+    indices = np.full(main.size, -1, dtype=np.int64)
+    order, companion_order = np.argsort(main, kind="stable"), np.argsort(companion, kind="stable")
+    values, first, count = np.unique(main[order], return_index=True, return_counts=True)
+    companion_first = np.searchsorted(companion, values, side="left", sorter=companion_order)
+    companion_count = np.searchsorted(companion, values, side="right", sorter=companion_order) - companion_first
     # Of several equal values, the i-th one matches the i-th one, if there are as many in both.
     group = np.repeat(np.arange(values.size), count)
-    is_matched = (other_count == count)[group]
-    indices[order[is_matched]] = other_order[(other_first[group] + np.arange(own.size) - first[group])[is_matched]]
+    is_matched = (companion_count == count)[group]
+    indices[order[is_matched]] = companion_order[
+        (companion_first[group] + np.arange(main.size) - first[group])[is_matched]
+    ]
     return indices

@@ -21,7 +21,7 @@ from contextvars import Context
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,6 +63,9 @@ from navsense.recordings.format import (
 )
 from navsense.recordings.info import WORLD_JSON_KEY, RecordedRun
 from navsense.recordings.world_json import list_notes
+
+CSV, EUROC = "csv", "EuRoC"
+"""Names of the formats that are folders of tables."""
 
 METADATA_FILE = "navsense.json"
 """File with the metadata of the recording."""
@@ -106,36 +109,54 @@ def find_folder(path: Path) -> Path:
     )
 
 
-def check_table_folder(path: Path) -> None:
-    """Raise `RecordingError` if the folder of NAME.csv or NAME.euroc holds a file that is not of a recording."""
+def check_table_folder(path: Path, name: str) -> None:
+    """Raise `RecordingError` if the folder of a recording holds other files, or a recording of another format.
+
+    name: of the format of NAME.csv or NAME.euroc.
+    """
     folder = get_storage_path(path)
     try:
         if not folder.exists() and not folder.is_symlink():
             return
-        foreign = _find_foreign_file(folder) if folder.is_dir() else folder
+        stored = _read_folder_metadata(folder)
+        foreign = _find_foreign_file(folder, stored) if folder.is_dir() else folder
     except OSError as error:
         raise make_os_error(path, error) from error
-    if foreign is not None:
+    what = "something else" if foreign is not None else f"a recording of format {stored.format_name}"
+    if foreign is not None or stored.format_name not in ("", name):
         raise RecordingError(
-            "the recording is the folder of this name, which holds something else",
-            str(foreign),
+            f"the recording is the folder of this name, which holds {what}",
+            str(foreign or folder),
             where=Where(str(path)),
             remedy="choose another name, or move away what is there",
         )
 
 
-def _find_foreign_file(folder: Path) -> Path | None:
+class FolderMetadata(NamedTuple):
+    """What a folder says of its recording: its files, and the name of its format, "" without a recording."""
+
+    files: frozenset[str] = frozenset()
+    format_name: str = ""
+
+
+def _read_folder_metadata(folder: Path) -> FolderMetadata:
+    """Return what the metadata of a folder say, nothing for metadata of another program."""
+    if not (folder / METADATA_FILE).is_file():
+        return FolderMetadata()
+    try:
+        # In an empty context the file is not an input of the command, so the recording can be replaced.
+        stored = inputs.parse_json(Context().run(inputs.read_bytes, str(folder / METADATA_FILE), _FILE))
+        # In a folder of EuRoC it is a name, in one of tables a number.
+        format_name = EUROC if stored["format"] == EUROC.lower() else CSV
+        return FolderMetadata(frozenset((METADATA_FILE, *stored[FILES])), format_name)
+    except (RecordingError, ValueError, KeyError, TypeError):
+        return FolderMetadata()
+
+
+def _find_foreign_file(folder: Path, stored: FolderMetadata) -> Path | None:
     """Return the first file in a folder that its recording did not write, or None."""
-    written: set[str] = set()
-    if (folder / METADATA_FILE).is_file():
-        try:
-            # In an empty context the file is not an input of the command, so the recording can be replaced.
-            text = Context().run(inputs.read_bytes, str(folder / METADATA_FILE), _FILE)
-            written = {METADATA_FILE, *inputs.parse_json(text)[FILES]}
-        except (RecordingError, ValueError, KeyError, TypeError):
-            return folder / METADATA_FILE
     inside = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-    return next((path for path in inside if path.relative_to(folder).as_posix() not in written), None)
+    return next((path for path in inside if path.relative_to(folder).as_posix() not in stored.files), None)
 
 
 def format_file_name(name: str) -> str:
@@ -145,9 +166,10 @@ def format_file_name(name: str) -> str:
 
 @dataclass(eq=False)
 class TableFolder:
-    """A hidden folder next to its target, with tables to which rows are appended."""
+    """A hidden folder next to its target, with tables to which rows are appended; `format_name` is CSV or EUROC."""
 
     path: Path
+    format_name: str
     row_counts: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -183,7 +205,7 @@ class TableFolder:
         """List the files of the folder in its metadata, and rename it to its target."""
         names = sorted(path.relative_to(self.content).as_posix() for path in self.content.rglob("*") if path.is_file())
         self.write(METADATA_FILE, json.dumps({**inputs.parse_json(self._metadata), FILES: names}))
-        check_table_folder(self.path)
+        check_table_folder(self.path, self.format_name)
         self._work.commit(self.content)
 
     def discard(self) -> None:
@@ -197,7 +219,7 @@ class PendingCsv(PendingArrays):
     def __init__(self, path: Path, recorded_run: RecordedRun) -> None:
         """Create the hidden folder."""
         self.path, self._recorded_run = path, recorded_run
-        self._folder = TableFolder(path)
+        self._folder = TableFolder(path, CSV)
         self._metadata = EntryMetadata(path, recorded_run)
         self._components: dict[str, tuple[ArrayComponent, ...]] = {}
         self._files: dict[str, str] = {}
@@ -326,11 +348,11 @@ def _read_reading(folder: Path, name: str, sensor_metadata: Mapping[str, Any]) -
     names = [*COMMON_COLUMNS, *(_format_column_header(part, sensor_metadata) for part in components)]
     columns = [np.ascontiguousarray(column) for column in read_table(folder / f"{format_file_name(name)}.csv", names).T]
     time, _, clock_error, arrival, valid, emitted = columns[: len(COMMON_COLUMNS)]
-    own = {"clock_error": clock_error, "arrival": arrival, "valid": valid != 0.0, "emitted": emitted != 0.0}
+    common_arrays = {"clock_error": clock_error, "arrival": arrival, "valid": valid != 0.0, "emitted": emitted != 0.0}
     by_component = dict(zip(components, columns[len(COMMON_COLUMNS) :], strict=True))
     groups = join_components(components, by_component.__getitem__)
     groups["fault"] = {kind: rows != 0.0 for kind, rows in groups.get("fault", {}).items()}
-    return make_reading(name, sensor_metadata, time, own, groups)
+    return make_reading(name, sensor_metadata, time, common_arrays, groups)
 
 
 def _read_truth(folder: Path, name: str, epoch: int) -> Truth:
@@ -373,8 +395,8 @@ def _truncate_tables(folder: Path) -> int:
     counts = {file: sum(1 for _ in _read_complete_lines(file)) for file in files}
     companions = set[Path]()
     for file in files:  # two tables of one sensor or link get the length of the shorter one
-        for other in (".rates.csv", ".layers.csv"):
-            companion = file.with_name(file.name.removesuffix(".csv") + other)
+        for suffix in (".rates.csv", ".layers.csv"):
+            companion = file.with_name(file.name.removesuffix(".csv") + suffix)
             if companion in counts:
                 counts[file] = counts[companion] = min(counts[file], counts[companion])
                 companions.add(companion)
@@ -406,13 +428,13 @@ def find_current_table(path: Path) -> Path:
 RECOVERY = Recovery((f"{CONTENT_FOLDER}/{METADATA_FILE}",), recover)
 
 FORMAT = Format(
-    name="csv",
+    name=CSV,
     suffixes=(".csv",),
     capabilities=LOSSLESS | {Capability.RECOVERY},
     read=read,
     open_writer=lambda path, recorded_run: AtomicWriter(path, lambda: PendingCsv(path, recorded_run)),
     is_folder=True,
     folder_files=(METADATA_FILE,),
-    check_path=lambda path, _: check_table_folder(path),
+    check_path=lambda path, _: check_table_folder(path, CSV),
     recovery=RECOVERY,
 )

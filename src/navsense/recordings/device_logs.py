@@ -56,10 +56,10 @@ def resolve_log(path: Path, world: World) -> tuple[DeviceFormat, MountedSensor, 
     candidates = [sensor for sensor in world.sensors if isinstance(sensor.spec, device_format.spec_types)]
     hint = f"{path.name.split('.')[0]}.SENSOR{suffix} with the name of the sensor or its end"
     name = _find_sensor_name(words, candidates)
-    if candidates and not name and (other := _find_sensor_name(words, world.sensors)):
+    if candidates and not name and (sensor_name := _find_sensor_name(words, world.sensors)):
         what = f"{device_format.name} does not support the sensor"
         allowed = f"must be one of {', '.join(sensor.name for sensor in candidates)}"
-        raise RecordingError(what, other, where=where, allowed=allowed, remedy=f"write {hint}")
+        raise RecordingError(what, sensor_name, where=where, allowed=allowed, remedy=f"write {hint}")
     if name:
         check_coordinates(device_format, ".".join(words).rpartition(name)[2].strip("."), where, f"write {hint}")
     return device_format, select_sensor(world, device_format, name, where, hint), frame

@@ -35,6 +35,7 @@ from navsense.messages.kalibr import format_noise
 from navsense.recordings.base import AtomicWriter, PendingRecording
 from navsense.recordings.csv_tables import (
     CONTENT_FOLDER,
+    EUROC,
     METADATA_FILE,
     RECOVERY,
     TableFolder,
@@ -160,7 +161,7 @@ class PendingEuroc(PendingRecording):
         if not self._imus:
             what = "the recording has no IMU, the only sensor that EuRoC supports"
             raise RecordingError(what, where=Where(str(path)), remedy="write .csv, .npz or .parquet")
-        self._folder = TableFolder(path)
+        self._folder = TableFolder(path, EUROC)
         self._biases = BiasInterpolator()
 
     def append(self, time_slice: TimeSlice) -> None:
@@ -404,7 +405,7 @@ def list_lost(recorded_run: RecordedRun, sensor: MountedSensor, reading: Reading
 
 
 FORMAT = Format(
-    name="EuRoC",
+    name=EUROC,
     suffixes=(".euroc",),
     capabilities=frozenset((Capability.RECOVERY,)),
     read=read,
@@ -412,7 +413,7 @@ FORMAT = Format(
     summarize=summarize,
     is_folder=True,
     folder_files=("mav0/imu0/data.csv", "imu0/data.csv"),
-    check_path=lambda path, _: check_table_folder(path),
+    check_path=lambda path, _: check_table_folder(path, EUROC),
     list_sensors=lambda recorded_run, _: [
         sensor.name for sensor in recorded_run.world.sensors if sensor.spec.type == Imu.type
     ],

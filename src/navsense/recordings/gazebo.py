@@ -17,8 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from navsense import messages
+from navsense.core.errors import RecordingError, Where
 from navsense.core.readings import Reading, TimeSlice, to_nanoseconds
 from navsense.messages.gz import CLASSIC_PACKAGE, PACKAGE, encode_descriptor_set
+from navsense.messages.sensor_messages import GazeboEncoder, SensorMessages
 from navsense.recordings.base import add_path_to_errors, check_recorded_run
 from navsense.recordings.info import RecordedRun
 from navsense.recordings.mcap.writer import (
@@ -42,31 +44,35 @@ class GazeboPackage:
 
     has_message: true for a sensor that has a message in the package.
     get_type: returns the full name of the message of a sensor type.
-    encode: returns the messages of the published samples, numbered from the last argument.
+    get_encoder: returns the encoder of a sensor type.
     """
 
     name: str
     has_message: Callable[[Sensor], bool]
-    get_type: Callable[[str], str]
-    encode: Callable[[MountedSensor, Reading, int], list[bytes]]
+    get_type: Callable[[SensorMessages], str]
+    get_encoder: Callable[[SensorMessages], GazeboEncoder]
 
     def list_sensors(self, recorded_run: RecordedRun) -> list[MountedSensor]:
         """Return the sensors that have a message."""
         return [sensor for sensor in recorded_run.world.sensors if self.has_message(sensor.spec)]
 
+    def list_types(self) -> list[str]:
+        """Return the sensor types that have a message."""
+        return [kind for kind, declared in messages.SENSOR_MESSAGES.items() if self.get_type(declared)]
+
 
 GZ = GazeboPackage(
     PACKAGE,
     messages.has_gz,
-    lambda kind: messages.get_messages(kind).gz_type,
-    lambda sensor, reading, first: messages.get_messages(reading.type).encode_gz_messages(sensor, reading, first),
+    lambda sensor_messages: sensor_messages.gz_type,
+    lambda sensor_messages: sensor_messages.encode_gz_messages,
 )
 
 GAZEBO_CLASSIC = GazeboPackage(
     CLASSIC_PACKAGE,
     messages.has_gazebo_classic,
-    lambda kind: messages.get_messages(kind).gazebo_classic_type,
-    lambda sensor, reading, _: messages.get_messages(reading.type).encode_gazebo_classic_messages(sensor, reading),
+    lambda sensor_messages: sensor_messages.gazebo_classic_type,
+    lambda sensor_messages: sensor_messages.encode_gazebo_classic_messages,
 )
 
 
@@ -74,10 +80,20 @@ class GazeboWriter(McapWriterBase):
     """Writes time slices to one MCAP file of Gazebo messages."""
 
     def __init__(self, path: Path, recorded_run: RecordedRun, package: GazeboPackage = GZ) -> None:
-        """Open the file and write its metadata and all definitions. Raises `RecordingError` if that fails."""
+        """Open the file and write its metadata and all definitions.
+
+        Raises `RecordingError` if that fails, and for a world in which no sensor has a message.
+        """
         check_recorded_run(path, recorded_run)
         self._package = package
         self._sensors = {sensor.name: sensor for sensor in package.list_sensors(recorded_run)}
+        if not self._sensors:
+            raise RecordingError(
+                f"no sensor has a message in {package.name}",
+                where=Where(str(path)),
+                allowed=f"must have one of {', '.join(package.list_types())}",
+                remedy="choose another format, for example .mcap",
+            )
         self._channel_ids: dict[str, int] = {}
         self._counts = dict.fromkeys(self._sensors, 0)
         self._mcap = McapFileWriter(path, profile="")
@@ -94,7 +110,9 @@ class GazeboWriter(McapWriterBase):
         """Add the schemas and channels of all sensors."""
         for name, sensor in self._sensors.items():
             schema = encode_descriptor_set(self._package.name)
-            schema_id = self._mcap.add_schema(self._package.get_type(sensor.spec.type), schema, ENCODING)
+            schema_id = self._mcap.add_schema(
+                self._package.get_type(messages.get_messages(sensor.spec.type)), schema, ENCODING
+            )
             topic = topics.get_sensor_topic(name, "measured")
             self._channel_ids[name] = self._mcap.add_channel(schema_id, topic, {}, ENCODING)
 
@@ -112,7 +130,8 @@ class GazeboWriter(McapWriterBase):
         if name not in self._sensors:
             return []
         first = self._counts[name]
-        encoded = self._package.encode(self._sensors[name], reading, first)
+        encode = self._package.get_encoder(messages.get_messages(reading.type))
+        encoded = encode(self._sensors[name], reading, first)
         indices = np.flatnonzero(reading.emitted)
         indices = indices.repeat(len(encoded) // max(indices.size, 1))
         validity = messages.time_of_validity(reading)

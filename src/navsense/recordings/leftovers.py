@@ -151,8 +151,9 @@ def recover(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = N
     """Recover the truncated recording `path` to `out`, by default `path` with -recovered in its name.
 
     An existing MCAP file or ROS 1 bag is read and kept. For other recordings, the hidden folder is read and then
-    removed. Without a hidden folder, nothing is written for a recording that is intact, unless `out` is given for an
-    MCAP file or a ROS 1 bag.
+    removed. An intact recording without a hidden folder is not written again. For an MCAP file or a ROS 1 bag, `out`
+    writes it in any case.
+
     Raises `RecordingError` if nothing can be recovered, or if `out` cannot be written, has another suffix or is
     `path`.
     """

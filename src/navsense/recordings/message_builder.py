@@ -239,7 +239,7 @@ class MessageBuilder:
         stamps = stamps or [reading.true_stamp for reading in time_slice.readings.values()]
         if not stamps:
             return []
-        are_equal = all(np.array_equal(other, stamps[0]) for other in stamps[1:])
+        are_equal = all(np.array_equal(part, stamps[0]) for part in stamps[1:])
         stamp = stamps[0] if are_equal else np.unique(np.concatenate(stamps))
         channel = self._get_channel(self._topics.get_common_topic(CLOCK), world_messages.make_clock_encoder)
         blocks = [make_true_block(channel, stamp, {})]

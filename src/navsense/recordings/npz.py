@@ -60,13 +60,13 @@ class DiskArray:
 
     def append(self, array: AnyArray) -> None:
         """Append rows; `array` begins with its run axes."""
-        moved = np.moveaxis(array, self.run_axes, 0) if self.run_axes else array
-        if moved.dtype != self.dtype or moved.shape[1:] != self.row_shape:
+        rows = np.moveaxis(array, self.run_axes, 0) if self.run_axes else array
+        if rows.dtype != self.dtype or rows.shape[1:] != self.row_shape:
             raise RecordingError(f"array {self.path.name} changed its type or shape", f"{array.dtype} {array.shape}")
         # The file is opened for each append: a world can have more arrays than a process can have open files.
         with self.path.open("ab") as file:
-            file.write(np.ascontiguousarray(moved).data)
-        self.count += moved.shape[0]
+            file.write(np.ascontiguousarray(rows).data)
+        self.count += rows.shape[0]
 
     def truncate(self, count: int) -> None:
         """Remove all rows after the first `count`."""
@@ -244,15 +244,15 @@ def check_keys(path: Path, recorded_run: RecordedRun) -> None:
     """Raise `RecordingError` if two arrays of a recording have one key: names can contain a slash."""
     owners: dict[str, str] = {}
     for key, owner in list_keys(recorded_run):
-        other = owners.setdefault(key, owner)
-        if other != owner:
-            raise make_collision_error(path, key, owner, other)
+        first_owner = owners.setdefault(key, owner)
+        if first_owner != owner:
+            raise make_collision_error(path, key, owner, first_owner)
 
 
-def make_collision_error(path: Path, key: str, owner: str, other: str) -> RecordingError:
+def make_collision_error(path: Path, key: str, owner: str, first_owner: str) -> RecordingError:
     """Return the error of two arrays with one key."""
     return RecordingError(
-        f"{owner} and {other} would have one key",
+        f"{owner} and {first_owner} would have one key",
         key,
         where=Where(str(path)),
         remedy="rename the sensor without a slash, or write .mcap",

@@ -125,10 +125,10 @@ def check_array_names(path: Path, owner: str, names: Iterable[str]) -> None:
 def check_lengths(path: Path, reading: Reading) -> None:
     """Raise `RecordingError` if an array of a reading does not fit its times."""
     shape = (*reading.clock_error.shape[:-1], reading.time.size)
-    own = {"clock_error": reading.clock_error, "valid": reading.valid, "emitted": reading.emitted}
+    common_arrays = {"clock_error": reading.clock_error, "valid": reading.valid, "emitted": reading.emitted}
     ideal_shape = (*reading.ideal_run_shape, reading.time.size)
     groups = [(getattr(reading, group), ideal_shape if group == "ideal" else shape) for group in ARRAY_GROUPS]
-    for arrays, expected in (({**own, "arrival": reading.arrival}, shape), *groups):
+    for arrays, expected in (({**common_arrays, "arrival": reading.arrival}, shape), *groups):
         for name, array in arrays.items():
             if array.shape[: len(expected)] != expected:
                 raise RecordingError(
@@ -532,8 +532,10 @@ def _make_reading(rows: SeriesRows, name: str, sensor_metadata: Mapping[str, Any
         return rows.pop(part.column, order)[: math.prod(shape)].reshape(shape)
 
     groups = join_components(list_sensor_components(sensor_metadata), read_column)
-    own = {key: rows.pop(key, order).reshape(*lead, count) for key in ("clock_error", "arrival", "valid", "emitted")}
-    return make_reading(name, sensor_metadata, times[0], own, groups)
+    common_arrays = {
+        key: rows.pop(key, order).reshape(*lead, count) for key in ("clock_error", "arrival", "valid", "emitted")
+    }
+    return make_reading(name, sensor_metadata, times[0], common_arrays, groups)
 
 
 def _make_truth(rows: SeriesRows, name: str, epoch: int) -> Truth:
@@ -565,14 +567,16 @@ def read(path: Path) -> Dataset:
         if flow:
             parts["current", flow["topic"]] = list_current_components(flow)
         empty = table.schema_arrow.empty_table()
-        found = {row: SeriesRows(empty, row, (part.column for part in components)) for row, components in parts.items()}
+        series = {
+            row: SeriesRows(empty, row, (part.column for part in components)) for row, components in parts.items()
+        }
         for i in range(table.num_row_groups):
             group = table.read_row_group(i)
             for row, rows in iter_spans(group):
-                found[row].add(group, rows)
-        readings = {name: _make_reading(found["reading", name], name, data, runs) for name, data in sensors.items()}
-        truth = {name: _make_truth(found["truth", name], name, epoch) for name in meta["links"]}
-        current = _make_current(found["current", flow["topic"]], flow, runs) if flow else None
+                series[row].add(group, rows)
+        readings = {name: _make_reading(series["reading", name], name, data, runs) for name, data in sensors.items()}
+        truth = {name: _make_truth(series["truth", name], name, epoch) for name in meta["links"]}
+        current = _make_current(series["current", flow["topic"]], flow, runs) if flow else None
         return Dataset(readings, truth, meta, current)
 
 

@@ -26,8 +26,8 @@ from navsense.recordings.rosbag.reader import check_bag
 class MessageQuantities:
     """Paths of the quantities in a message type, None for a quantity that it does not hold.
 
-    `frame` is the path of the frame that the orientation or the field belongs to, and `covariance` that of the nine
-    covariances of the orientation or the field.
+    frame: path of the frame of the orientation or the field.
+    covariance: path of the nine covariances of the orientation or the field.
     """
 
     position: str | None = None

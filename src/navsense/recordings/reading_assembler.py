@@ -4,8 +4,8 @@
     time = log_time - latency - epoch                  of a Doppler sensor of navsense with a constant latency
     time = header.stamp - epoch,   clock_error = 0,   arrival = log_time - epoch    in a recording of another program
 
-A bag has no publish time. In a bag of navsense the time of validity of a reading is the log time of its `ideal` or
-`bias` message, if it has one. The epoch is in the metadata; without metadata it is the second of the first message.
+A bag has no publish time. In a bag of navsense, the log time of the `ideal` or `bias` message of a reading is its time
+of validity. The epoch is in the metadata; without metadata it is the second of the first message.
 Samples that were not published are not in the recording.
 """
 
@@ -39,6 +39,7 @@ from navsense.core.typing import AnyArray, BoolArray, IntArray, Times
 from navsense.messages import world_messages
 from navsense.messages.base import NANOSECONDS_PER_SECOND, SeriesKind
 from navsense.messages.markers import MARKERS_SUFFIX
+from navsense.messages.repack import MessageShape
 from navsense.recordings import static_transforms
 from navsense.recordings.base import require_format
 from navsense.recordings.channels import Channel, MessageReader
@@ -54,7 +55,7 @@ from navsense.recordings.columns import (
 )
 from navsense.recordings.info import DURATION_KEY, RecordedRun
 from navsense.recordings.message_recordings import open_messages, parse_stored_world
-from navsense.recordings.topic_names import ROS_TOPICS, SERIES_KINDS, allocate_topics
+from navsense.recordings.topic_names import ROS_TOPICS, SERIES_KINDS, STATIC, allocate_topics
 from navsense.recordings.world_inference import infer_world, normalize_topics, select_channels
 from navsense.recordings.world_json import RecordedWorld, UnspecifiedLatency, format_note, world_from_json
 from navsense.world import MountedSensor, World
@@ -133,7 +134,7 @@ class SensorAssembler:
 
     @property
     def main_key(self) -> SeriesKey:
-        """The topic to which the others are matched: the first topic of the readings that has arrays."""
+        """The topic to which the companions are matched: the first topic of the readings that has arrays."""
         keys = (key for key, buffer in self.buffers.items() if key[0] == "measured" and not buffer.has_no_arrays)
         return next(keys, ("measured", ""))
 
@@ -156,27 +157,27 @@ class SensorAssembler:
         main = self.buffers[main_key]
         if main.has_no_arrays:
             return None
-        others = {
+        companions = {
             key: buffer
             for key, buffer in self.buffers.items()
             if key != main_key and not buffer.has_no_arrays and (buffer.batches or not last)
         }
         aligned = align_columns(
             main,
-            others,
+            companions,
             main.count if last else self._count_rows_with_faults(main),
             self.incomplete,
             has_validity_times=self.time_base.is_navsense,
             last=last,
-            with_own_stamps=[key for key in others if key[0] == "measured"],
+            with_own_stamps=[key for key in companions if key[0] == "measured"],
         )
         if aligned is None:
             return None
         for key in aligned.missing:
             if key not in self.incomplete:
                 self.incomplete.add(key)
-                self.notes.append(_format_gaps(others[key], main))
-        return self._build_reading(aligned.main, aligned.others, aligned.missing)
+                self.notes.append(_format_gaps(companions[key], main))
+        return self._build_reading(aligned.main, aligned.companions, aligned.missing)
 
     def _count_rows_with_faults(self, main: TopicBuffer) -> int:
         """Return the number of rows in the buffer with known fault flags."""
@@ -316,8 +317,8 @@ def _find_times_of_validity(main: ColumnBatch, parts: Mapping[SeriesKey, ColumnB
 
 def _format_gaps(buffer: TopicBuffer, main: TopicBuffer) -> str:
     """Return the note about a topic with lost messages."""
-    topic, other = buffer.channel.topic, main.channel.topic
-    return f"topic {topic}: has no message for some messages of {other}; their values are NaN"
+    topic, main_topic = buffer.channel.topic, main.channel.topic
+    return f"topic {topic}: has no message for some messages of {main_topic}; their values are NaN"
 
 
 @dataclass(eq=False)
@@ -331,10 +332,10 @@ class LinkAssembler:
 
     def pop(self, time_base: TimeBase, *, last: bool) -> Truth | None:
         """Remove and return the complete rows, None without any; with `last` also rows without acceleration."""
-        others = {"accel": self.accel} if self.accel and (self.accel.batches or not last) else {}
-        incomplete = list(others) if self.notes else []  # the note is about missing accelerations
+        companions = {"accel": self.accel} if self.accel and (self.accel.batches or not last) else {}
+        incomplete = list(companions) if self.notes else []  # the note is about missing accelerations
         aligned = align_columns(
-            self.pose, others, self.pose.count, incomplete, has_validity_times=time_base.is_navsense, last=last
+            self.pose, companions, self.pose.count, incomplete, has_validity_times=time_base.is_navsense, last=last
         )
         if aligned is None:
             return None
@@ -342,8 +343,8 @@ class LinkAssembler:
             self.notes.append(_format_gaps(self.accel, self.pose))
         pose, stamp = aligned.main.arrays, aligned.main.stamp
         acceleration = angular_acceleration = np.full((stamp.size, 3), np.nan)
-        if aligned.others:
-            accel = aligned.others["accel"].arrays
+        if aligned.companions:
+            accel = aligned.companions["accel"].arrays
             inverse = world_messages.conjugate_quaternions(pose["orientation"])
             acceleration = world_messages.rotate_inverse(inverse, accel["linear"])
             angular_acceleration = accel["angular"]
@@ -413,7 +414,9 @@ class ReadingAssembler:
             world_messages.CURRENT_LAYERS_TYPE,
             lambda rows: {"velocity": world_messages.extract_current_layers(rows, depth_count)},
         )
-        known = IGNORED_TOPICS | self._marker_topics | {self._topics.get_common_topic(name) for name in ROS_TOPICS}
+        # In a recording of navsense they repeat its world and truth. Of another one only the static frames are read.
+        common = ROS_TOPICS if reader.is_navsense else (STATIC,)
+        known = IGNORED_TOPICS | self._marker_topics | {self._topics.get_common_topic(name) for name in common}
         unread = (channel for channel in reader.channels if channel.topic not in known and not self._is_read(channel))
         self.topic_notes = list(dict.fromkeys(map(_format_unread, unread)))
 
@@ -422,7 +425,13 @@ class ReadingAssembler:
         buffer = self._buffers.get(channel.topic)
         return buffer is not None and has_same_type(channel, buffer.channel)
 
-    def _make_buffer(self, topic: str, message_type: str, extract: Callable[[AnyArray], Arrays]) -> TopicBuffer | None:
+    def _make_buffer(
+        self,
+        topic: str,
+        message_type: str,
+        extract: Callable[[AnyArray], Arrays],
+        find_unreadable: Callable[[MessageShape], Mapping[str, str]] = lambda _: {},
+    ) -> TopicBuffer | None:
         """Return the buffer of a topic, None for a missing topic and for another type or definition.
 
         `message_type` "" accepts any type.
@@ -432,7 +441,7 @@ class ReadingAssembler:
             return None
         if not (channel.is_ros and is_readable(channel)):
             return None
-        buffer = self._buffers[channel.topic] = TopicBuffer(channel, extract)
+        buffer = self._buffers[channel.topic] = TopicBuffer(channel, extract, find_unreadable)
         return buffer
 
     def _make_sensor_assembler(self, sensor: MountedSensor) -> SensorAssembler | None:
@@ -449,7 +458,8 @@ class ReadingAssembler:
                 extract = partial(
                     messages.extract_arrays, sensor, series_kind=series_kind, companion=companion, is_generic=is_generic
                 )
-                buffer = self._make_buffer(topic, "", extract)
+                find_unreadable = messages.get_messages(sensor.spec.type).find_unreadable_arrays
+                buffer = self._make_buffer(topic, "", extract, find_unreadable)
                 if buffer is not None:
                     assembler.buffers[series_kind, companion] = buffer
         # Fault messages have the sample time. It is known only without latency, or with a constant one.
@@ -493,6 +503,10 @@ class ReadingAssembler:
             if buffer.empty_count:
                 count = format_count(buffer.empty_count, "message")
                 self.topic_notes.append(f"topic {buffer.channel.topic}: {count} without any bytes")
+            self.topic_notes += [
+                f"topic {buffer.channel.topic}: {name}, which is NaN: {reason}"
+                for name, reason in buffer.unreadable.items()
+            ]
         required = [assembler.buffers[assembler.main_key] for assembler in self._sensors]
         buffers = [buffer for assembler in self._sensors for buffer in assembler.buffers.values()]
         required += [buffer for buffer in buffers if buffer.channel.type.startswith(GENERIC_TYPE_PREFIX)]
@@ -522,17 +536,19 @@ class ReadingAssembler:
         """Remove and return the complete rows of the water's velocity, None without any."""
         if self._current is None:
             return None
-        others = {"layers": self._layers} if self._layers and (self._layers.batches or not last) else {}
+        companions = {"layers": self._layers} if self._layers and (self._layers.batches or not last) else {}
         aligned = align_columns(
-            self._current, others, self._current.count, (), has_validity_times=self.time_base.is_navsense, last=last
+            self._current, companions, self._current.count, (), has_validity_times=self.time_base.is_navsense, last=last
         )
         if aligned is None:
             return None
         velocity, declared = aligned.main.arrays["velocity"], self.world.current_topic
         time = self.time_base.to_seconds(aligned.main.stamp, declared.rate)
         layers = None
-        if "layers" in aligned.others and declared.layers is not None:
-            layers = Layers(declared.layers.topic, declared.layers.depths, aligned.others["layers"].arrays["velocity"])
+        if "layers" in aligned.companions and declared.layers is not None:
+            layers = Layers(
+                declared.layers.topic, declared.layers.depths, aligned.companions["layers"].arrays["velocity"]
+            )
         return Current(declared.topic, declared.position, time, velocity, self.time_base.epoch, layers)
 
 

@@ -4,8 +4,9 @@
 
 A CSV or TUM file is a motion log (`motion.logs`). Other recordings give the truth of the only link that moves, or of
 the named link. Recordings of messages also give a topic, by name or if they have no truth. `TOPIC_READERS` lists the
-message types that a motion can be, and what reads them. Poses are those of the topic: the world has its axes, which are
-east, north and up in ROS, and the canonical link of the model has those of its child frame.
+message types that a motion can be, and what reads them. Poses are those of the topic. The world has the axes of the
+topic, which are east, north and up in ROS. The canonical link of the model has the axes of its child frame. Messages of
+Gazebo with poses are read as those of ROS.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import unquote
 
 import numpy as np
@@ -24,19 +25,23 @@ from navsense import recordings
 from navsense.core.errors import MotionError, RecordingError, Where
 from navsense.core.inputs import path_exists
 from navsense.core.names import resolve_name
+from navsense.core.pose import Pose
+from navsense.core.rotation import multiply_arrays, rotate_python
 from navsense.core.text import format_count, parse_decimal
-from navsense.core.typing import BoolArray, FloatArray, IntArray
+from navsense.core.typing import FloatArray, IntArray
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import read_stamps
-from navsense.motion.base import NO_CONTEXT, LogContext, LogSource, Motion
+from navsense.motion.base import NO_CONTEXT, LogContext, LogSource, LogStart, Motion
 from navsense.motion.logs import check_no_bandwidth, load_log
 from navsense.motion.replay import Replay, from_arrays
 from navsense.motion.velocity_commands import VelocityCommands, velocity_commands
 from navsense.recordings import message_recordings, static_transforms
+from navsense.recordings.base import require_format
 from navsense.recordings.channels import Channel, MessageReader
 from navsense.recordings.columns import is_readable
 from navsense.recordings.dataset import Dataset
 from navsense.recordings.format import find_format_of_recording, get_storage_path, list_suffixes
+from navsense.recordings.gazebo_poses import GAZEBO_POSE_TYPES, has_gazebo_poses, read_entity_poses
 from navsense.recordings.quantities import POSE_TYPES, QUANTITIES, decode_topic, list_members, read_values
 from navsense.recordings.topic_names import TRUTH_PREFIX, format_topic_name
 
@@ -48,7 +53,7 @@ class MotionQuery:
     topic: the name of a topic or of a link; without a query, either.
     link: the name of a link with true poses, or of its model.
     type: the message type of the topic.
-    frame: the frame that moves, in transforms and odometry.
+    frame: the frame that moves, in transforms and odometry; the entity in poses of Gazebo.
     """
 
     topic: str = ""
@@ -101,7 +106,8 @@ def load_motion(
             raise MotionError(f"query of {file}", text, allowed=allowed, remedy=f"write {file}")
         return load_log(file, context, bandwidth=bandwidth)
     try:
-        if message_recordings.is_message_recording(file):
+        is_message_recording = message_recordings.is_message_recording(file)
+        if is_message_recording:
             motion, series = _read_messages(file, query, context, bandwidth)
         else:
             motion, series = _read_truth(recordings.open(file), file, query, bandwidth)
@@ -112,7 +118,10 @@ def load_motion(
         error.where = error.where or Where(str(file))
         raise
     if isinstance(motion, Replay | VelocityCommands):
-        return replace(motion, source=LogSource(file.name, series, bandwidth))
+        start = None
+        if is_message_recording and motion.source is not None and motion.source.start is not None:
+            start = replace(motion.source.start, path=os.path.realpath(file))
+        return replace(motion, source=LogSource(file.name, series, bandwidth, start))
     return motion
 
 
@@ -157,10 +166,19 @@ def _select_name(names: Sequence[str], name: str, file: Path) -> str:
     if names and name:
         separator = "/" if names[0].startswith("/") else "::"
         return resolve_name(name, names, "poses", where=Where(str(file)), error=MotionError, separator=separator)
-    what = f"{len(names) or 'no'} poses that a motion could be"
+    kinds = "topics" if names and names[0].startswith("/") else "links"
+    what = f"{len(names)} {kinds} that a motion could be" if names else "no poses that a motion could be"
     allowed = f"must be one of {', '.join(names)}" if names else "needs the true poses of a link that moves"
     remedy = f"write {file}:{names[0]}" if names else "record the run with its ground truth"
     raise MotionError(what, allowed=allowed, where=Where(str(file)), remedy=remedy)
+
+
+def _make_still_error(file: Path, links: Sequence[str]) -> MotionError:
+    """Return the error for a recording in which no model moves. `links` are those that move by themselves."""
+    what = "no model that moves"
+    allowed = "needs the true poses of a link that moves"
+    remedy = f"for the motion of a link, write {file}?link={links[0]}" if links else "omit the motion"
+    return MotionError(what, allowed=allowed, where=Where(str(file)), remedy=remedy)
 
 
 LISTED_TOPICS = 8
@@ -169,14 +187,21 @@ LISTED_TOPICS = 8
 
 def _make_topic_error(reader: MessageReader, file: Path, query: MotionQuery) -> MotionError:
     """Return the error for a recording without a topic that the query selects."""
-    where, types = Where(str(file)), ", ".join(sorted(TOPIC_READERS))
-    wanted = query.topic or query.link
-    named = next((channel for channel in reader.channels if wanted.strip("/") == channel.topic.strip("/")), None)
-    if named is not None and named.type in TOPIC_READERS:
-        allowed, remedy = f"{named.topic} has the type {named.type}", "omit type="
+    where = Where(str(file))
+    content = require_format(file).unread_content
+    if content and reader.is_navsense:
+        what, allowed = f"holds {content}, which navsense writes", "needs the true poses of a link that moves"
+        return MotionError(what, allowed=allowed, where=where, remedy="record to .mcap too, and name that file")
+    types = ", ".join(sorted(kind for kind in TOPIC_READERS if not kind.startswith("ignition.")))
+    name = query.topic or query.link
+    topic_channel = next((channel for channel in reader.channels if name.strip("/") == channel.topic.strip("/")), None)
+    if topic_channel is not None and topic_channel.type in TOPIC_READERS:
+        allowed, remedy = f"{topic_channel.topic} has the type {topic_channel.type}", "omit type="
         return MotionError("type", query.type, allowed=allowed, where=where, remedy=remedy)
-    if named is not None:
-        return MotionError(f"type of {named.topic}", named.type, allowed=f"must be one of {types}", where=where)
+    if topic_channel is not None:
+        return MotionError(
+            f"type of {topic_channel.topic}", topic_channel.type, allowed=f"must be one of {types}", where=where
+        )
     what = f"no topic of the type {query.type}" if query.type else "no poses that a motion could be"
     topics = [f"{channel.topic} ({channel.type})" for channel in reader.channels]
     more = f" and {len(topics) - LISTED_TOPICS} more" if len(topics) > LISTED_TOPICS else ""
@@ -197,54 +222,109 @@ def _read_truth(recording: Dataset, file: Path, query: MotionQuery, bandwidth: f
         if static_transforms.has_motion(model) and model.canonical_link in recording.truth
     }
     names = list(recording.truth) if name else list(moving)
+    if not names and recording.truth:
+        links = [link for model in recording.world.models for link in model.joint_paths if link in recording.truth]
+        raise _make_still_error(file, links)
     link = next((link for link, model in moving.items() if model == name), name)
     selected = _select_name(names, link, file)
     truth = recording.truth[selected]
     time = np.rint((truth.time - truth.time[:1]) * NANOSECONDS_PER_SECOND).astype(np.int64)
-    return _make_replay(time, np.hstack((truth.position, truth.orientation)), selected, bandwidth), selected
+    return _make_replay(
+        order_messages(time, time, selected), np.hstack((truth.position, truth.orientation)), selected, bandwidth
+    ), selected
 
 
-def _make_replay(time: IntArray, poses: FloatArray, series: str, bandwidth: float | None) -> Replay:
-    """Return the motion of poses at times (n,) ns: rows of x y z (m) and w x y z (n, 7).
-
-    Messages can arrive late, or twice: they are sorted, and the last of several of one time counts. A note reports it.
-    """
-    late_count = int(np.count_nonzero(np.diff(time) < 0))
-    order, is_last = sort_stamps(time)
-    equal_count = len(time) - np.count_nonzero(is_last)
-    time, poses = time[order][is_last], poses[order][is_last]
-    notes = [f"{series}: {format_count(late_count, 'message')} sorted by time: earlier than the one before"] * (
-        late_count > 0
-    )
-    if equal_count:
-        notes.append(f"{series}: of messages of one time, the last one counts: {equal_count} not read")
-    seconds = (time - time[:1]) / NANOSECONDS_PER_SECOND
+def _make_replay(messages: MessageOrder, poses: FloatArray, series: str, bandwidth: float | None) -> Replay:
+    """Return the motion of poses: rows of x y z (m) and w x y z (n, 7) in the order of the file."""
     try:
-        replay = from_arrays(seconds, poses[:, :3], poses[:, 3:], bandwidth=bandwidth)
+        values = poses[messages.indices]
+        replay = from_arrays(messages.time, values[:, :3], values[:, 3:], bandwidth=bandwidth)
     except MotionError as error:
         error.what = f"{series}: {error.what}"
         raise
-    return replace(replay, notes=(*replay.notes, *notes))
+    source = LogSource("", series, bandwidth, messages.make_start())
+    return replace(replay, source=source, notes=(*replay.notes, *messages.notes))
 
 
-def select_times(stamp: IntArray, log_time: IntArray) -> IntArray:
-    """Return the stamps (n,) ns; the log times if no message has a stamp. A stamp of 0 is the start of a simulation."""
-    return stamp if stamp.any() else log_time.astype(np.int64)
+UNIX_STAMP = 10**18
+"""ns, the year 2001. Stamps from it on are Unix time, earlier ones are times of a simulation."""
 
 
-def sort_stamps(stamps: IntArray) -> tuple[IntArray, BoolArray]:
-    """Return the order (n,) of stamps, and a mask of the sorted ones that is true for the last of each time."""
-    order = np.argsort(stamps, kind="stable")
-    return order, np.append(np.diff(stamps[order]) > 0, True)[: len(stamps)]
+class MessageOrder(NamedTuple):
+    """The messages of a topic in the order of their times.
+
+    stamps: times (n,) ns.
+    indices: (n,) of the messages in the file.
+    notes: about messages that are not read or not in order.
+    has_stamps: the times are stamps, and not log times.
+    log_time: of the first message, ns.
+    """
+
+    stamps: IntArray
+    indices: IntArray
+    notes: tuple[str, ...]
+    has_stamps: bool
+    log_time: int
+
+    @property
+    def time(self) -> FloatArray:
+        """Times (n,) s from the first message."""
+        return (self.stamps - self.stamps[:1]) / NANOSECONDS_PER_SECOND
+
+    def make_start(self, file: str = "") -> LogStart:
+        """Return the time of the first message, t = 0 of the log, in a file with an absolute path."""
+        return LogStart(file, int(self.stamps[0]) if self.has_stamps else None, self.log_time)
+
+
+def order_messages(stamp: IntArray, log_time: IntArray, series: str) -> MessageOrder:
+    """Return the order of messages by their stamps (n,) ns; by the log times if no message has a stamp.
+
+    Messages can arrive late, or twice: they are sorted, and the last of several of one time counts. A publisher that
+    starts before its clock writes the stamp 0: it is not read if the others are Unix time. Notes report it.
+
+    Raises `MotionError` if the times change between a simulation and Unix time.
+    """
+    time = stamp if stamp.any() else log_time.astype(np.int64)
+    has_time = (time != 0) | (np.min(time, where=time != 0, initial=np.iinfo(np.int64).max) < UNIX_STAMP)
+    if not has_time.any():
+        has_time[:] = True
+    kept = np.flatnonzero(has_time)
+    late_count = int(np.count_nonzero(np.diff(time[kept]) < 0))
+    order = kept[np.argsort(time[kept], kind="stable")]
+    is_last = np.append(np.diff(time[order]) > 0, True)[: len(order)]
+    notes = []
+    if len(kept) < len(time):
+        count = format_count(len(time) - len(kept), "message")
+        notes.append(f"{series}: {count} not read: the stamp is 0, and the others are Unix time")
+    if late_count:
+        notes.append(f"{series}: {format_count(late_count, 'message')} sorted by time: earlier than the one before")
+    if not is_last.all():
+        repeated = int(np.count_nonzero(~is_last))
+        notes.append(f"{series}: of messages of one time, the last one counts: {repeated} not read")
+    indices = order[is_last]
+    gaps = np.diff(time[indices])
+    if gaps.size and gaps.max() >= UNIX_STAMP:
+        row = int(np.argmax(gaps))
+        first, second = (float(value) / NANOSECONDS_PER_SECOND for value in time[indices][row : row + 2])
+        allowed = "must all be times of a simulation, or all Unix time"
+        remedy = "record with one clock: use_sim_time in all nodes, or in none"
+        raise MotionError(f"stamps of {series} (s)", f"{first:.17g} and {second:.17g}", allowed=allowed, remedy=remedy)
+    first_time = int(log_time[indices[0]]) if indices.size else 0
+    return MessageOrder(time[indices], indices, tuple(notes), bool(stamp.any()), first_time)
+
+
+def make_definition_error(channel: Channel, file: Path) -> MotionError:
+    """Return the error for a recording that defines the message type of a topic otherwise than ROS."""
+    what = f"topic {channel.topic}: {channel.type} is defined otherwise than by ROS"
+    return MotionError(what, where=Where(str(file)), remedy="record the topic with the definition of ROS")
 
 
 def _read_messages(file: Path, query: MotionQuery, context: LogContext, bandwidth: float | None) -> tuple[Motion, str]:
     """Return the motion of a topic, and the name of the topic."""
     with message_recordings.open_messages(file) as reader:
         channel = _select_channel(reader, file, query, context.command_topic)
-        if not is_readable(channel):
-            what = f"topic {channel.topic}: {channel.type} is defined otherwise than by ROS"
-            raise MotionError(what, where=Where(str(file)))
+        if channel.is_ros and not is_readable(channel):
+            raise make_definition_error(channel, file)
         return TOPIC_READERS[channel.type](reader, channel, query, context, bandwidth), channel.topic
 
 
@@ -256,8 +336,8 @@ def _read_poses(
     members = [*list_members(paths.position or "", "xyz"), *list_members(paths.orientation or "", "wxyz")]
     topic_values = read_values(reader, channel.topic, channel.type, members)
     _check_frame(reader, channel, query, topic_values.frame.lstrip("/"))
-    time = select_times(topic_values.stamp, topic_values.log_time)
-    return _make_replay(time, topic_values.values, channel.topic, bandwidth)
+    messages = order_messages(topic_values.stamp, topic_values.log_time, channel.topic)
+    return _make_replay(messages, topic_values.values, channel.topic, bandwidth)
 
 
 COMMAND_TYPES: Mapping[str, str] = {"geometry_msgs/msg/Twist": "", "geometry_msgs/msg/TwistStamped": "twist."}
@@ -278,10 +358,15 @@ def _read_commands(
     topic_values = read_values(reader, channel.topic, channel.type, members)
     frame = topic_values.frame.lstrip("/")
     _check_frame(reader, channel, query, frame)
-    stamps = select_times(topic_values.stamp, topic_values.log_time)
-    order, is_last = sort_stamps(stamps)
-    stamps, twists = stamps[order][is_last], topic_values.values[order][is_last]
-    motion = velocity_commands((stamps - stamps[:1]) / NANOSECONDS_PER_SECOND, twists[:, :3], twists[:, 3:])
+    messages = order_messages(topic_values.stamp, topic_values.log_time, channel.topic)
+    twists = topic_values.values[messages.indices]
+    try:
+        motion = velocity_commands(messages.time, twists[:, :3], twists[:, 3:])
+    except MotionError as error:
+        error.what = f"{channel.topic}: {error.what}"
+        raise
+    source = LogSource("", channel.topic, start=messages.make_start())
+    motion = replace(motion, source=source, notes=(*motion.notes, *messages.notes))
     if frame not in WORLD_FRAMES:
         return motion
     note = f"{channel.topic}: the velocities have the frame {frame}; they are read as those in the frame of the body"
@@ -334,9 +419,46 @@ def _read_transforms(
     parts = frames[selected[0]]
     order = np.argsort(np.concatenate([number for number, *_ in parts]), kind="stable")
     stamps, log_times = (np.concatenate([part[index] for part in parts])[order] for index in (1, 2))
-    time = select_times(stamps, log_times)
     poses = np.concatenate([part[3] for part in parts])[order]
-    return _make_replay(time, poses, f"{channel.topic}, frame {selected[0][0]}", bandwidth)
+    series = f"{channel.topic}, frame {selected[0][0]}"
+    return _make_replay(order_messages(stamps, log_times, series), poses, series, bandwidth)
+
+
+def _read_gazebo_poses(
+    reader: MessageReader, channel: Channel, query: MotionQuery, context: LogContext, bandwidth: float | None
+) -> Replay:
+    """Return the motion of an entity in Gazebo's poses: of `frame`, of the model, or of the only entity.
+
+    Gazebo's pose of a model is that of its frame, so the canonical link gets its pose in the model.
+
+    Raises `MotionError` if no entity has the name, or if several do.
+    """
+    name = query.frame or context.model
+    entities = read_entity_poses(reader, channel, name)
+    if not query.frame and len(entities) == 1:
+        (name,) = entities
+        entities = read_entity_poses(reader, channel, "")
+    names = [full_name for full_name, entity in entities.items() if entity.pose]
+    if name not in names and len(names) != 1:
+        shown = names or list(entities)
+        more = f" and {len(shown) - LISTED_TOPICS} more" if len(shown) > LISTED_TOPICS else ""
+        what, allowed = f"entity of {channel.topic}", f"must be one of {', '.join(shown[:LISTED_TOPICS])}{more}"
+        remedy = "write ?topic=TOPIC&frame=ENTITY"
+        raise MotionError(what, name or None, allowed=allowed, where=reader.where, remedy=remedy)
+    name = name if name in names else names[0]
+    entity = entities[name]
+    stamps, log_times, poses = entity.to_arrays()
+    if name == context.model and context.root != Pose():
+        root = np.array(context.root.position)
+        x, y, z = rotate_python(*poses[:, 3:].T, *root)
+        poses[:, :3] += np.column_stack((x, y, z))
+        poses[:, 3:] = multiply_arrays(poses[:, 3:], np.array(context.root.rotation))
+    series = f"{channel.topic}, {name or 'pose'}"
+    replay = _make_replay(order_messages(stamps, log_times, series), poses, series, bandwidth)
+    if not entity.repeated:
+        return replay
+    note = f"{channel.topic}: of poses of one name in a message, the first one counts: {entity.repeated} not read"
+    return replace(replay, notes=(*replay.notes, note))
 
 
 TRANSFORM_LISTS = ("tf2_msgs/msg/TFMessage", "tf/msg/tfMessage")
@@ -348,6 +470,7 @@ TOPIC_READERS: Mapping[str, TopicReader] = {
     **dict.fromkeys(POSE_TYPES, _read_poses),
     **dict.fromkeys((TRANSFORM, *TRANSFORM_LISTS), _read_transforms),
     **dict.fromkeys(COMMAND_TYPES, _read_commands),
+    **dict.fromkeys(GAZEBO_POSE_TYPES, _read_gazebo_poses),
 }
 """Message type of a topic that can be a motion -> what reads it."""
 
@@ -355,20 +478,26 @@ TOPIC_READERS: Mapping[str, TopicReader] = {
 def _select_channel(reader: MessageReader, file: Path, query: MotionQuery, command_topic: str) -> Channel:
     """Return the topic with a name, or of the link with a name; without a name, the only one.
 
-    Poses have priority over velocity commands, and of these the topic `command_topic` of the model.
+    Topics of poses have priority over others. Without one, the topic `command_topic` of the model has priority over
+    transforms and other commands.
     """
-    found = [
+    usable_channels = [
         channel
         for channel in reader.channels
-        if channel.is_ros and channel.type in TOPIC_READERS and query.type in ("", channel.type)
-        if not channel.topic.endswith("tf_static")
+        if has_gazebo_poses(channel) or (channel.is_ros and channel.type in TOPIC_READERS)
+        if query.type in ("", channel.type) and not channel.topic.endswith(("tf_static", "/pose_static"))
     ]
     name = query.topic or query.link
     is_named = any(name.strip("/") == channel.topic.strip("/") for channel in reader.channels)
-    if not found or (is_named and not any(name.strip("/") == channel.topic.strip("/") for channel in found)):
+    if not usable_channels or (
+        is_named and not any(name.strip("/") == channel.topic.strip("/") for channel in usable_channels)
+    ):
         raise _make_topic_error(reader, file, query)
+    types = (*POSE_TYPES, *GAZEBO_POSE_TYPES)
     # Topics of poses come first.
-    channels = {channel.topic: channel for channel in sorted(found, key=lambda one: one.type not in POSE_TYPES)}
+    channels = {
+        channel.topic: channel for channel in sorted(usable_channels, key=lambda channel: channel.type not in types)
+    }
     if name:
         stored = message_recordings.read_stored_topics(reader).list_truth_topics()
         links = {link: topic for link, topic in stored.items() if topic in channels}
@@ -379,7 +508,7 @@ def _select_channel(reader: MessageReader, file: Path, query: MotionQuery, comma
         return channels[_select_name(list(channels), topic, file)]
     names = [topic for topic, channel in channels.items() if not channel.latched]
     # One topic of poses is enough: other types count without one only.
-    poses = [topic for topic in names if channels[topic].type in POSE_TYPES]
+    poses = [topic for topic in names if channels[topic].type in types]
     if reader.is_navsense:
         moving = [topic for topic in names if topic.startswith(TRUTH_PREFIX)]
         # The truth of a link that a joint moves is not that of its model.
@@ -387,12 +516,17 @@ def _select_channel(reader: MessageReader, file: Path, query: MotionQuery, comma
         world = message_recordings.parse_stored_world(reader) if truth else None
         roots = {model["canonical_link"] for model in world["models"]} if world else set()
         models = [topic for link, topic in truth.items() if link in roots and topic in moving]
-        others = [topic for topic in names if channels[topic].type not in COMMAND_TYPES]
-        return channels[_select_name(models or moving or poses or others, "", file)]
+        if roots and not models and moving:
+            raise _make_still_error(file, [link for link, topic in truth.items() if topic in moving])
+        pose_topics = [topic for topic in names if channels[topic].type not in COMMAND_TYPES]
+        return channels[_select_name(models or moving or poses or pose_topics, "", file)]
     commands = [topic for topic in names if channels[topic].type in COMMAND_TYPES]
-    wanted = command_topic.strip("/")
-    exact = [topic for topic in commands if topic.strip("/") == wanted]
-    # The recorded topic may be in a namespace, and that of the plug-in too.
-    endings = [topic for topic in commands if topic.endswith((f"/{wanted}", f"/{wanted.rpartition('/')[2]}"))]
-    selected = (exact or endings or commands) if wanted else []
+    command_name = command_topic.strip("/")
+    exact = [topic for topic in commands if topic.strip("/") == command_name]
+    # The recorded topic may be in a namespace, and that of the plug-in too. The longer ending has priority.
+    longer, shorter = (
+        [topic for topic in commands if topic.endswith(f"/{ending}")]
+        for ending in (command_name, command_name.rpartition("/")[2])
+    )
+    selected = (exact or longer or shorter or commands) if command_name else []
     return channels[_select_name(poses or selected or names, "", file)]

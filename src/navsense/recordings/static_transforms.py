@@ -34,8 +34,8 @@ def list_static_transforms(world: World) -> list[StaticTransform]:
 
     A link that a joint moves has none.
 
-    A sensor has a frame with its full name, the frame of its messages if that is another one, and the other frames in
-    its messages. Frames fixed in the world come last.
+    A sensor has a frame with its full name, and the frame of its messages if that is another one. Further frames in its
+    messages follow. Frames fixed in the world come last.
     """
     transforms: list[StaticTransform] = []
     for model in world.models:

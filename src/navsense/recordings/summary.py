@@ -69,7 +69,7 @@ def summarize_messages(path: Path) -> RecordingSummary:
         entries = tuple(SummaryEntry(*key, count) for key, count in sorted(counts.by_topic.items()))
         metadata = dict(reader.metadata)
         world = metadata.pop(WORLD_JSON_KEY, None)
-        if ROS_KEY in metadata and all(channel.encoding == ROS1 for channel in reader.channels):
+        if ROS_KEY in metadata and {channel.encoding for channel in reader.channels} == {ROS1}:
             metadata[ROS_KEY] = NOETIC
         metadata = {key: metadata[key] for key in (*METADATA_KEYS, *metadata) if key in metadata}
         return RecordingSummary(str(path), name, size, counts.first, counts.last, entries, metadata, list_notes(world))

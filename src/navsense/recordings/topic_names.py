@@ -99,7 +99,7 @@ class TopicNames:
         return {**{key[0]: topic for key, topic in self.topics.items() if len(key) == 1}, "truth": truth}
 
 
-def topics_from_json(sensors: list[Mapping[str, Any]], others: Mapping[str, Any]) -> TopicNames:
+def topics_from_json(sensors: list[Mapping[str, Any]], common_topics: Mapping[str, Any]) -> TopicNames:
     """Return the topics in the JSON of a world. Raises `DamagedError` for a topic that is not a text."""
     topics: dict[TopicKey, str] = {}
     for sensor in sensors:
@@ -108,8 +108,8 @@ def topics_from_json(sensors: list[Mapping[str, Any]], others: Mapping[str, Any]
                 series_kind = "measured" if stored_kind == STORED_MEASURED else stored_kind
                 if stored_kind != "name":
                     topics[sensor["name"], series_kind, companion["name"]] = topic
-    topics |= {(link, name): topic for link, truth in others["truth"].items() for name, topic in truth.items()}
-    topics |= {(name,): topic for name, topic in others.items() if isinstance(topic, str)}
+    topics |= {(link, name): topic for link, truth in common_topics["truth"].items() for name, topic in truth.items()}
+    topics |= {(name,): topic for name, topic in common_topics.items() if isinstance(topic, str)}
     if not all(isinstance(text, str) for key, topic in topics.items() for text in (*key, topic)):
         raise DamagedError("a topic is not a text")
     return TopicNames(topics)

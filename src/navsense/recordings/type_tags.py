@@ -35,6 +35,7 @@ from navsense.core.errors import DamagedError, NavsenseError, RecordingError
 from navsense.core.geodesy import Origin
 from navsense.core.plugins import load_plugin
 from navsense.core.pose import Pose
+from navsense.environment.geoid import Geoid
 from navsense.environment.magnetic import Anomaly
 from navsense.environment.seawater import ConstantDensity, Saunders, Unesco
 from navsense.environment.signal import Signal
@@ -44,7 +45,7 @@ from navsense.faults.schedule import ScheduledFault
 from navsense.motion.base import LogSource
 from navsense.motion.velocity_commands import CommandLimits, Drive
 from navsense.noise.specification import Noise
-from navsense.world import CurrentTopic, Joint, LayersTopic, Switch
+from navsense.world import CurrentTopic, Joint, LayersTopic, Mimic, OpticalFrame, Switch
 
 TYPE = "type"
 """Key of the tag in the JSON of a value."""
@@ -60,12 +61,14 @@ class StoredType:
     keys: field -> key in files, if they differ; for an enumeration, value -> value in files.
     absent: field -> value in files that lack the field.
     omitted: fields that are never in files; they are None when read.
+    former: keys of older files that are no longer of the class; they are ignored.
     """
 
     kind: type
     keys: Mapping[str, str] = field(default_factory=dict)
     absent: Mapping[str, Any] = field(default_factory=dict)
     omitted: tuple[str, ...] = ()
+    former: tuple[str, ...] = ()
 
     def list_field_keys(self) -> dict[str, str]:
         """Return the key in files of each field that files contain."""
@@ -83,6 +86,7 @@ TYPES: dict[str, StoredType] = {
     "beam_weighting": StoredType(sensors.BeamWeighting),
     "beams": StoredType(sensors.Beams),
     "bin_mapping": StoredType(sensors.BinMapping),
+    "camera": StoredType(sensors.Camera, former=("optical_frame", "optical_pose")),
     "camera_distortion": StoredType(sensors.LensDistortion),
     "camera_intrinsics": StoredType(sensors.CameraIntrinsics),
     "camera_projection": StoredType(sensors.CameraProjection),
@@ -110,16 +114,24 @@ TYPES: dict[str, StoredType] = {
     "echo_strength": StoredType(sensors.EchoStrength, keys={"lock_width": "slope"}),
     "fan": StoredType(sensors.Fan),
     "faults": StoredType(Faults),
-    "joint": StoredType(Joint, keys={"type": "joint_type"}, omitted=("track",)),
+    "geoid": StoredType(Geoid),
+    "joint": StoredType(
+        Joint,
+        keys={"type": "joint_type"},
+        absent={"lower": -math.inf, "upper": math.inf, "mimic": None},
+        omitted=("track",),
+    ),
+    "joint_mimic": StoredType(Mimic),
     "latency": StoredType(Latency),
     "long_term_accuracy": StoredType(
         sensors.LongTermFilter, keys={"assumed_offset": "stddev", "assumed_scale": "scale"}
     ),
-    "log_source": StoredType(LogSource),
+    "log_source": StoredType(LogSource, omitted=("start",)),
     "magnetometer": StoredType(sensors.Magnetometer, keys={"field_per_ampere": "motor_current"}),
     "magnetic_anomaly": StoredType(Anomaly),
     "message_dialect": StoredType(sensors.MessageDialect),
     "noise": StoredType(Noise),
+    "optical_frame": StoredType(OpticalFrame),
     "origin": StoredType(Origin),
     "oscillator": StoredType(Oscillator),
     "output": StoredType(sensors.Output, keys={"equivariance": EQUIVARIANCE_KEY}),
@@ -242,7 +254,7 @@ def from_json(value: Any) -> Any:
 def _parse_fields(tag: str, stored: StoredType, value: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a value. Raises `UnknownTypeError` for an unknown field, and for a missing one."""
     names = stored.list_field_keys()
-    unknown = sorted(set(value) - {TYPE, *names.values()})
+    unknown = sorted(set(value) - {TYPE, *names.values(), *stored.former})
     if unknown:
         raise UnknownTypeError(f"type {tag!r} has the unknown field {unknown[0]!r}")
     missing = [key for name, key in names.items() if key not in value and name not in stored.absent]

@@ -120,7 +120,8 @@ def _make_camera(first: FirstMessage) -> Sensor:
     k1, k2, p1, p2, k3 = arrays["distortion"][0].tolist()
     width, height = (int(size) for size in arrays["image_size"][0])
     intrinsics, projection = CameraIntrinsics(fx, fy, cx, cy), CameraProjection(p_fx, p_fy, p_cx, p_cy, tx, ty)
-    lens = LensDistortion(k1, k2, k3, p1, p2) if math.isfinite(k1) else LensDistortion()
+    is_readable_lens = math.isfinite(k1) and not camera.find_unreadable_arrays(first.shape)
+    lens = LensDistortion(k1, k2, k3, p1, p2) if is_readable_lens else LensDistortion()
     return Camera(width, height, intrinsics, lens, projection)
 
 

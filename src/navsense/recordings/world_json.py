@@ -1,7 +1,7 @@
 """The world of a recording as JSON, and back. docs/reference/recordings.md describes the keys.
 
     {"format", "name", "models": [...], "sensors": [...], "clocks": {name: clock or null}, "current", "topics",
-     "origin", "water", "anomalies"}
+     "origin", "water", "anomalies", "geoid"}
 
 Values with a "type" are those of `type_tags`. A reader that does not know a type omits the value: a sensor
 keeps its arrays, units and topics, and everything else in the world stays typed.
@@ -13,6 +13,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -23,6 +24,7 @@ from navsense.core.errors import DamagedError, NavsenseError, describe_damage
 from navsense.core.geodesy import Origin
 from navsense.core.pose import Pose
 from navsense.environment.base import Environment, FieldSum, UniformField
+from navsense.environment.geoid import Geoid
 from navsense.environment.magnetic import Anomaly
 from navsense.environment.signal import Signal
 from navsense.environment.water import Water
@@ -36,7 +38,19 @@ from navsense.motion.velocity_commands import Drive
 from navsense.recordings.topic_names import TopicNames, allocate_topics, topics_from_json
 from navsense.recordings.type_tags import EQUIVARIANCE_KEY, HasType, UnknownTypeError, from_json, to_json
 from navsense.sensors.base import OpaqueSensor, Output, Sensor, list_signals
-from navsense.world import CurrentTopic, Joint, LayersTopic, Link, Model, MountedSensor, Note, Switch, World
+from navsense.world import (
+    OPTICAL,
+    CurrentTopic,
+    Joint,
+    LayersTopic,
+    Link,
+    Model,
+    MountedSensor,
+    Note,
+    OpticalFrame,
+    Switch,
+    World,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -59,7 +73,7 @@ def make_opaque_sensor(kind: str, outputs: Sequence[Output]) -> Sensor:
     return cast("Sensor", OpaqueSensor(kind, tuple(outputs)))
 
 
-RECORDED_MOTION = Stationary()
+RECORDED_MOTION = Stationary(is_recorded=True)
 """Placeholder for the unknown motion of a model that moves, or whose truth is recorded. It does not stand still."""
 
 RECORDED_TRACK = JointTrack(np.array((0.0, 1.0)), np.zeros(2), is_recorded=True)
@@ -109,8 +123,10 @@ def world_to_json(world: World, topics: TopicNames | None = None) -> dict[str, A
     field = environment.magnetic_field
     fields = field.fields if isinstance(field, FieldSum) else (field,)
     anomalies = [to_json(anomaly) for anomaly in fields if type(anomaly) is Anomaly]
-    unread = [{"what": note.what, "reason": note.reason} for note in world.notes if note.unread]
-    optional = {"anomalies": anomalies, "unread_plugins": unread}
+    unread = [{"what": note.what, "reason": note.reason} for note in world.notes if note.subject == "plugin"]
+    # The name of a grid is stored without its folder, which is of one machine.
+    geoid = environment.geoid and to_json(replace(environment.geoid, file=Path(environment.geoid.file).name))
+    optional = {"anomalies": anomalies, "unread_plugins": unread, "geoid": geoid}
     return {**data, **{key: value for key, value in optional.items() if value}}
 
 
@@ -123,8 +139,13 @@ def _to_json_or_none(value: object) -> Any:
 
 
 def _model_to_json(model: Model) -> dict[str, Any]:
-    """Return a model as JSON. The source of its motion is stored if it is a file."""
+    """Return a model as JSON. The sources of its motion and of its joints are stored if they are files."""
     source = get_source(model.motion)
+    joint_logs = {
+        joint.name: to_json(joint.track.source)
+        for joint in model.joints
+        if joint.track is not None and joint.track.source is not None
+    }
     return {
         "name": model.name,
         "pose": to_json(model.pose),
@@ -137,12 +158,15 @@ def _model_to_json(model: Model) -> dict[str, Any]:
         "drive": to_json(model.drive),
         "joints": [to_json(joint) for joint in model.joints],
         "moved_joints": [joint.name for joint in model.joints if joint.track is not None],
+        **({"joint_logs": joint_logs} if joint_logs else {}),
     }
 
 
 def list_motion_sources(world: World) -> list[str]:
-    """Return a text about each motion from a file, for the summary of a recording."""
+    """Return a text about each motion and each joint from a file, for the summary of a recording."""
     sources = [(model.name, get_source(model.motion)) for model in world.models]
+    joints = [joint for model in world.models for joint in model.joints if joint.track is not None]
+    sources += [(joint.name, joint.track.source) for joint in joints if joint.track is not None]
     return [f"{name} follows {format_source(source)}" for name, source in sources if source is not None]
 
 
@@ -184,6 +208,7 @@ def _sensor_to_json(sensor: MountedSensor, topics: TopicNames) -> dict[str, Any]
         "is_on": sensor.is_on,
         "switches": to_json(sensor.switches),
         **({"visualize": True} if sensor.visualize else {}),
+        **({} if sensor.optical_frame is None else {"optical_frame": to_json(sensor.optical_frame)}),
         "type": spec.type,
         "outputs": [to_json(output) for output in spec.outputs],
         "noise": noise_to_json(sensor),
@@ -252,7 +277,16 @@ class WorldParser:
             is_on=bool(data["is_on"]),
             switches=self._parse_switches(name, data.get("switches", [])),
             visualize=bool(data.get("visualize", False)),
+            optical_frame=self._parse_optical_frame(name, data),
         )
+
+    def _parse_optical_frame(self, name: str, data: Mapping[str, Any]) -> OpticalFrame | None:
+        """Return the optical frame of a camera; older recordings have it in the specification."""
+        spec = data["spec"]
+        if isinstance(spec, Mapping) and spec.get("optical_frame"):
+            pose = self.parse_value(f"optical_pose of {name}", spec.get("optical_pose"), Pose)
+            return OpticalFrame(str(spec["optical_frame"]), pose or OPTICAL)
+        return self.parse_value(f"optical frame of {name}", data.get("optical_frame"), OpticalFrame)
 
     def parse_model(self, data: Mapping[str, Any]) -> Model:
         """Return a model; a moving one has `RECORDED_MOTION`, with the source of the motion if it is stored."""
@@ -268,11 +302,14 @@ class WorldParser:
 
     def _parse_joints(self, model: str, data: Mapping[str, Any]) -> Iterator[Joint]:
         """Yield the joints of a model; one that moves has `RECORDED_TRACK`."""
-        moved = data.get("moved_joints", ())
+        moving_names = data.get("moved_joints", ())
         for item in data.get("joints", ()):
             joint = self.parse_value(f"a joint of {model}", item, Joint)
             if joint is not None:
-                yield replace(joint, track=RECORDED_TRACK if joint.name in moved else None)
+                text = data.get("joint_logs", {}).get(joint.name)
+                source = self.parse_value(f"log of {joint.name}", text, LogSource)
+                track = replace(RECORDED_TRACK, source=source) if joint.name in moving_names else None
+                yield replace(joint, track=track)
 
     def _parse_switches(self, name: str, items: Any) -> tuple[Switch, ...]:
         """Return the scheduled switches of a sensor; older recordings have none."""
@@ -292,7 +329,8 @@ class WorldParser:
         anomalies = [anomaly for anomaly in parsed if anomaly is not None]
         current = None if data["current"] is None else RECORDED_CURRENT
         signals = {name: Signal((0.0,), (0.0,)) for sensor in sensors for name in list_signals(sensor.spec)}
-        environment = Environment(current=current, signals=signals, origin=origin, water=water)
+        geoid = self.parse_value("geoid", data.get("geoid"), Geoid) if origin else None
+        environment = Environment(current=current, signals=signals, origin=origin, water=water, geoid=geoid)
         if not anomalies:
             return environment
         return replace(environment, magnetic_field=FieldSum((environment.magnetic_field, *anomalies)))
@@ -350,7 +388,7 @@ def _parse_world(data: Mapping[str, Any]) -> RecordedWorld:
 
 def _parse_unread_plugins(items: Sequence[Mapping[str, Any]]) -> tuple[Note, ...]:
     """Return the notes about plug-ins of sensors that were not read."""
-    return tuple(Note("warning", str(item["what"]), str(item["reason"]), unread=True) for item in items)
+    return tuple(Note("warning", str(item["what"]), str(item["reason"]), subject="plugin") for item in items)
 
 
 def list_notes(data: Any) -> tuple[str, ...]:

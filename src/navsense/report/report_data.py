@@ -189,7 +189,7 @@ def _build_report_data(
         tracks=select_tracks(world, truth),
         has_true_time=has_true_time or any(reading.clock_error.any() for reading in readings.values()),
         # Of all notes, only the warnings about stationary models have the name of a model.
-        world_warnings=tuple(note for note in world.notes if note.model or note.unread) if world else (),
+        world_warnings=tuple(note for note in world.notes if note.model or note.subject == "plugin") if world else (),
         **fields,
     )
 
@@ -217,15 +217,15 @@ def select_tracks(world: World | None, truth: Mapping[str, Truth]) -> dict[str, 
     return tracks
 
 
-def _add_world_file(data: ReportData, file: Path, given: str | World | None, *, expand_xacro: bool) -> ReportData:
-    """Return the recording with the given world, else with that of a file in the folder of the recording."""
+def _add_world_file(data: ReportData, file: Path, source: str | World | None, *, expand_xacro: bool) -> ReportData:
+    """Return the recording with the source world, else with that of a file in the folder of the recording."""
     from navsense.sdf import load as load_world
 
-    if given is not None:
-        world = given if isinstance(given, World) else load_world(given, expand_xacro=expand_xacro)
+    if source is not None:
+        world = source if isinstance(source, World) else load_world(source, expand_xacro=expand_xacro)
         missing = sorted(set(data.readings) - {sensor.name for sensor in world.sensors})
         if missing:
-            value = given if isinstance(given, str) else world.name
+            value = source if isinstance(source, str) else world.name
             allowed = f"has no sensor {missing[0]}, which the recording has"
             remedy = "omit --world, or name the file that it was recorded from"
             raise RecordingError("the world", value, allowed=allowed, remedy=remedy)

@@ -17,9 +17,14 @@ from navsense.report.report_data import ReportData
 from navsense.report.residuals import NoiseTest, is_through_water
 from navsense.report.sensor_section import ArraySection
 from navsense.report.track import TrackMap
+from navsense.report.warnings import compute_off_time
+from navsense.world import MountedSensor
 
 KILOMETRES_FROM = 10e3
 """Length (m) from which the summary has kilometres."""
+
+ROUNDING = 1e-9
+"""Largest distance between the ends of a closed track, relative to its length."""
 
 Fact = tuple[str, str, str]
 """A fact: its name, its value, and a detail that can be empty."""
@@ -64,7 +69,7 @@ def list_track_facts(data: ReportData, track: Track, surface: float | None) -> l
         mean = length / duration if duration > 0.0 else 0.0
         from_start = float(np.linalg.norm(position[-1] - position[0]))
         facts += [
-            ("Distance", format_length(length), f"ends {format_length(from_start)} from its start"),
+            ("Distance", format_length(length), f"ends {_format_distance(from_start, length)} its start"),
             ("Duration", format_duration(duration), ""),
             ("Mean speed", f"{mean:.3g} m/s", f"maximum {find_finite_range([speed])[1]:.3g} m/s"),
         ]
@@ -83,6 +88,11 @@ def list_track_facts(data: ReportData, track: Track, surface: float | None) -> l
             ("Above the ground" if clearance >= 0.0 else "UNDER the ground", format_length_range(*ends), detail)
         )
     return facts
+
+
+def _format_distance(distance: float, length: float) -> str:
+    """Return a distance (m) from the start of a track of this length (m): "at" for a rounding error."""
+    return "at" if distance <= ROUNDING * length else f"{format_length(distance)} from"
 
 
 def list_sensor_facts(data: ReportData) -> list[Fact]:
@@ -155,7 +165,7 @@ def _format_sensor_table(
             f"{sensor.rate:g} Hz" if sensor is not None and sensor.rate else DASH,
             f"{count}",
             format_share(valid, count),
-            _format_gap(reading),
+            _format_gap(reading, sensor),
             format_quantity(error, "s") if error > STAMP_RESOLUTION else DASH,
             f"{passed} of {len(tests)} passed" if tests else "not tested",
         )
@@ -167,10 +177,13 @@ def _format_sensor_table(
     return _format_table(columns, rows)
 
 
-def _format_gap(reading: Reading) -> str:
-    """Return the longest time between two valid samples."""
+def _format_gap(reading: Reading, sensor: MountedSensor | None) -> str:
+    """Return the longest time between two valid samples, without the time in which the sensor is off."""
     times: FloatArray = reading.time[np.asarray(reading.emitted & reading.valid)]
-    return format_quantity(float(np.diff(times).max()), "s") if times.size > 1 else DASH
+    if times.size < 2:
+        return DASH
+    on_time = times if sensor is None or sensor.is_always_on else times - compute_off_time(sensor, times)
+    return format_quantity(float(np.diff(on_time).max()), "s")
 
 
 def _format_table(columns: Sequence[str], rows: Sequence[str]) -> str:

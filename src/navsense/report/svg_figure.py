@@ -287,7 +287,7 @@ def format_svg_file(figures: Sequence[SvgFigure], width: float = 520.0, height: 
         for number, figure in enumerate(figures)
     ]
     _, _, css = read_style_sheet().partition("/* SVG */")
-    css = re.sub(r"var\(--([a-z0-9]+)\)", lambda found: getattr(LIGHT, found[1]), css.partition("/* end */")[0])
+    css = re.sub(r"var\(--([a-z0-9]+)\)", lambda match: getattr(LIGHT, match[1]), css.partition("/* end */")[0])
     size = f'width="{width * len(cells):g}" height="{height:g}"'
     view = f'viewBox="0 0 {width * len(cells):g} {height:g}"'
     return (

@@ -124,7 +124,9 @@ def make_map_figure(data: ReportData, track_map: TrackMap) -> SvgFigure:
     if track_map.relief is not None:
         _draw_relief(figure.plots[0], track_map.relief, view, track_map.surface)
         low, high = float(np.nanmin(track_map.relief.height)), float(np.nanmax(track_map.relief.height))
-        caption.append(f"Ground from {format_quantity(low, 'm')} (dark) to {format_quantity(high, 'm')} (light).")
+        lowest, highest = format_quantity(low, "m"), format_quantity(high, "m")
+        is_flat = lowest == highest
+        caption.append(f"Ground at {lowest}." if is_flat else f"Ground from {lowest} (dark) to {highest} (light).")
     gaps = [find_velocity_gaps(data, track) for track in track_map.tracks]
     for track, gap in zip(track_map.tracks, gaps, strict=True):
         _draw_track(figure.plots[0], track, gap)

@@ -89,7 +89,7 @@ def find_entries(
             text = "no figures, and noise not tested: the recording has no ideal readings of it"
             entries.append(ReportEntry(name, text, "note"))
         entries += [ReportEntry(name, text, "note") for text in _list_untested(sections[name])]
-        off_time = 0.0 if scheduled is None else _compute_off_time(scheduled, np.array(data.span))[1]
+        off_time = 0.0 if scheduled is None else compute_off_time(scheduled, np.array(data.span))[1]
         if off_time > 0.0 and bool(reading.emitted.any()):
             text = f"is off by its schedule for {_format_gap(off_time)}; gaps are those of the time when it is on"
             entries.append(ReportEntry(name, text, "note"))
@@ -146,7 +146,7 @@ OFF = "is off for the whole recording: it publishes nothing until it is switched
 """Text about a sensor that its schedule never switches on."""
 
 
-def _compute_off_time(sensor: MountedSensor, time: FloatArray) -> FloatArray:
+def compute_off_time(sensor: MountedSensor, time: FloatArray) -> FloatArray:
     """Return how long (s) the schedule of a sensor has it off between the first time and each time (n,) s."""
     instants = np.array([switch.time for switch in sensor.switches])
     knots = np.unique(np.concatenate((time, instants)))
@@ -180,7 +180,7 @@ def _check_silence(reading: Reading, sensor: MountedSensor | None, span: tuple[f
     marks = np.concatenate((all_times[:1], times, all_times[-1:]))
     gaps = np.diff(marks)
     if sensor is not None and not sensor.is_always_on:
-        gaps = gaps - np.diff(_compute_off_time(sensor, marks))
+        gaps = gaps - np.diff(compute_off_time(sensor, marks))
     longest = int(np.argmax(gaps))
     if gaps[longest] > max(MAX_SILENCE, MAX_INTERVALS * interval):
         yield f"no valid sample for {_format_gap(gaps[longest])} from {_format_time(marks[longest])}, the longest gap"
@@ -265,7 +265,8 @@ def _list_untested(sections: Sequence[ArraySection]) -> Iterator[str]:
             if isinstance(test, str) and (channel.declared_stddev or not has_test):
                 channels.setdefault(test, []).append(f"{section.title} {channel.label}".strip())
     for reason, names in channels.items():
-        yield f"noise of {', '.join(names)} not tested: {reason}" if has_test else f"noise not tested: {reason}"
+        is_same_for_all = len(channels) == 1 and not has_test
+        yield f"noise not tested: {reason}" if is_same_for_all else f"noise of {', '.join(names)} not tested: {reason}"
 
 
 def _check_stamps(reading: Reading) -> Iterator[str]:

@@ -9,7 +9,7 @@ from navsense.core.names import resolve_name
 from navsense.core.random_streams import check_run
 from navsense.motion.base import Motion
 from navsense.motion.driven import DrivenMotion, State
-from navsense.runner.run import JointSource, MotionSource, load_joints, load_motions
+from navsense.runner.run import JointSource, MotionSource, load_logs
 from navsense.sensors.base import get_max_age
 from navsense.simulation.fidelity import apply_fidelity
 from navsense.simulation.live_run import LiveRun
@@ -45,10 +45,12 @@ def live(
     >>> sim.sensor("compass").get("field").shape
     (3,)
     """
-    world = replace_joint_tracks(apply_fidelity(world, fidelity), load_joints(joints))
+    world = apply_fidelity(world, fidelity)
+    motions, tracks = load_logs(world, motion, joints)
+    world = replace_joint_tracks(world, tracks)
     memory = max((get_max_age(sensor.spec) for sensor in world.sensors), default=0.0)
     driven_motions: dict[str, DrivenMotion] = {}
-    motions, driven_links = load_motions(world, motion), dict[str, Motion]()
+    driven_links = dict[str, Motion]()
     for name, model, link, state in list_driven_frames(world, driven):
         start = State(model.pose @ model.link(link).pose) if state is None else state
         driven_motions[name] = DrivenMotion(start, memory, name)
@@ -56,11 +58,26 @@ def live(
             motions[model.name] = driven_motions[name]
         else:
             driven_links[link] = driven_motions[name]
+    _check_joints(world, driven_links)
     numbers = (check_run(run),)
     session = prepare(
         world, None, seed=seed, runs=numbers, motions=motions, driven_links=driven_links, epoch=epoch, live=True
     )
     return LiveRun(session, driven_motions)
+
+
+def _check_joints(world: World, driven_links: Mapping[str, Motion]) -> None:
+    """Raise `SimulationError` for a track of a joint that moves driven links only: their states replace it."""
+    for model in world.models:
+        moved: dict[str, list[str]] = {}
+        for link, path in model.joint_paths.items():
+            for joint, _ in path:
+                moved.setdefault(joint.name, []).append(link)
+        for name, links in moved.items():
+            if all(link in driven_links for link in links):
+                allowed = f"moves only links of driven=: {', '.join(links)}"
+                remedy = "omit the track of the joint, or do not drive these links"
+                raise SimulationError("joint", name, allowed=allowed, remedy=remedy)
 
 
 def list_driven_frames(

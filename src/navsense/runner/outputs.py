@@ -26,10 +26,10 @@ def check_outputs_differ(outputs: Sequence[OutputTarget]) -> None:
             problem = "are the same URL" if first == second else ""
         else:
             storage = [recordings.get_storage_path(to_path(output)) for output in (first, second)]
-            path, other = (Path(os.path.realpath(one)) for one in storage)
-            if path == other:
+            first_path, second_path = (Path(os.path.realpath(path)) for path in storage)
+            if first_path == second_path:
                 problem = f"are both written to the {'file' if find_suffix(storage[0]) else 'folder'} {storage[0]}"
-            elif path in other.parents:
+            elif first_path in second_path.parents:
                 problem = f"{storage[1]} is in the folder {storage[0]} of the other output"
         if problem:
             allowed = f"{problem}; must be different files, folders and URLs, none in another"

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,13 @@ from navsense import recordings
 from navsense.core import inputs
 from navsense.core.errors import RecordingError, SimulationError, Where
 from navsense.core.names import NameDict, resolve_name
+from navsense.core.pose import Pose
 from navsense.core.random_streams import check_run
 from navsense.core.readings import Current, Reading, TimeSlice, Truth, list_panels, summarize_readings
 from navsense.core.summaries import Summary, format_summary, format_summary_html, format_value
 from navsense.core.text import format_count
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
+from navsense.motion.alignment import align_logs
 from navsense.motion.base import Motion
 from navsense.motion.joints import JointTrack, JointTracks
 from navsense.plots import draw_panels
@@ -175,17 +177,17 @@ def load_motions(
     motions: dict[str, Motion] = {}
     models = [model.name for model in world.models]
     bandwidths = _resolve_bandwidths(bandwidth, motion, models)
-    for given, source in motion.items():
-        name = resolve_name(given, models, "motion of model", error=SimulationError)
+    for key, source in motion.items():
+        name = resolve_name(key, models, "motion of model", error=SimulationError)
         if name in motions:
-            raise SimulationError("motion of model", given, allowed=f"is a second motion of {name}")
+            raise SimulationError("motion of model", key, allowed=f"is a second motion of {name}")
         if not isinstance(source, str | os.PathLike | Motion):
             allowed = "must be a motion, or the path of a motion log"
             raise SimulationError(f"motion of model {name}", repr(source), allowed=allowed, remedy='write "log.csv"')
         if isinstance(source, str | os.PathLike):
             model = world.model(name)
-            start = model.pose @ model.link(model.canonical_link).pose if model.links else model.pose
-            context = make_log_context(world.environment, start, model.drive)
+            root = model.link(model.canonical_link).pose if model.links else Pose()
+            context = make_log_context(world.environment, name, root, model.drive)
             motions[name] = load_motion(source, context, bandwidth=bandwidths.get(name))
         elif name in bandwidths:
             remedy = "smooth it where it is made, for example by ns.motion.load(..., bandwidth=...)"
@@ -201,12 +203,14 @@ def _resolve_bandwidths(
     bandwidth: float | Mapping[str, float] | None, motion: Mapping[str, MotionSource], models: Sequence[str]
 ) -> dict[str, float]:
     """Return the bandwidths (Hz) by model name. Raises `SimulationError` for a model whose motion is not given."""
-    given = [resolve_name(name, models, "motion of model", error=SimulationError) for name in motion]
+    model_names = [resolve_name(name, models, "motion of model", error=SimulationError) for name in motion]
     if bandwidth is None:
         return {}
     if not isinstance(bandwidth, Mapping):
-        return dict.fromkeys(given, bandwidth)
-    return {resolve_name(name, given, "bandwidth of model", error=SimulationError): f for name, f in bandwidth.items()}
+        return dict.fromkeys(model_names, bandwidth)
+    return {
+        resolve_name(name, model_names, "bandwidth of model", error=SimulationError): f for name, f in bandwidth.items()
+    }
 
 
 def load_joints(joints: JointSource | None) -> JointTracks:
@@ -229,6 +233,23 @@ def load_joints(joints: JointSource | None) -> JointTracks:
         remedy = "write navsense.motion.joint_positions(time, {...})"
         raise SimulationError("joints", repr(joints), allowed=allowed, remedy=remedy)
     return joints
+
+
+def load_logs(
+    world: World,
+    motion: MotionSource | Mapping[str, MotionSource] | None,
+    joints: JointSource | None,
+    bandwidth: float | Mapping[str, float] | None = None,
+) -> tuple[dict[str, Motion], JointTracks]:
+    """Return the motions by model name and the tracks of joints; logs of one recording have the same t = 0.
+
+    The logs in the file of the world are included if they are shifted. Raises `SimulationError` and `MotionError`.
+    """
+    motions, tracks = load_motions(world, motion, bandwidth), load_joints(joints)
+    fixed = {model.name: model.motion for model in world.models if model.motion is not None}
+    aligned, aligned_tracks = align_logs(fixed | motions, tracks)
+    shifted = {name: log for name, log in aligned.items() if name in motions or log is not fixed[name]}
+    return shifted, aligned_tracks
 
 
 def simulate(
@@ -268,8 +289,8 @@ def simulate(
     numbers = check_run_numbers(runs)
     world = apply_fidelity(world, fidelity)
     with inputs.collect_inputs(world.sources) as sources:
-        motions = load_motions(world, motion)
-        world = replace_joint_tracks(world, load_joints(joints))
+        motions, tracks = load_logs(world, motion, joints)
+        world = replace_joint_tracks(world, tracks)
     session = prepare(
         replace(world, sources=frozenset(sources)),
         duration,
@@ -339,6 +360,7 @@ class RecordResult:
     samples: the number of samples of each sensor, including those that were not published.
     valid_samples: the number of published samples of each sensor with valid values.
     max_delay: the largest delay (s of real time) behind the argument `speed`; 0 without it.
+    published_samples: the number of samples of each sensor that were published.
 
     >>> result = ns.record(world, "flight.npz", duration=1.0)
     >>> result.samples["quadrotor::base_link::imu"]
@@ -350,6 +372,7 @@ class RecordResult:
     samples: Mapping[str, int]
     valid_samples: Mapping[str, int]
     max_delay: float = 0.0
+    published_samples: Mapping[str, int] = field(default_factory=dict)
 
 
 def _exit_unless_failed(
@@ -397,18 +420,19 @@ def record(
     check_outputs_differ(outputs)
     world = apply_fidelity(world, fidelity)
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
-    valid_samples = dict(samples)
+    valid_samples, published_samples = dict(samples), dict(samples)
     interrupted, limiter = False, None if speed is None else RealTimeLimiter(speed)
     writers: list[RecordingWriter] = []
     failed: dict[RecordingWriter, RecordingError] = {}
     # No output may replace an input, see `atomic.check_not_input`.
     with inputs.collect_inputs(world.sources), ExitStack() as stack:
+        motions, tracks = load_logs(world, motion, joints)
         session = prepare(
-            replace_joint_tracks(world, load_joints(joints)),
+            replace_joint_tracks(world, tracks),
             duration,
             seed=seed,
             runs=(check_run(run),),
-            motions=load_motions(world, motion),
+            motions=motions,
             epoch=epoch,
             truth_rate=truth_rate,
         )
@@ -432,6 +456,7 @@ def record(
                     break
                 for name, reading in time_slice.readings.items():
                     samples[name] += reading.time.size
+                    published_samples[name] += int(np.count_nonzero(reading.emitted))
                     valid_samples[name] += int(np.count_nonzero(reading.valid & reading.emitted))
                 if progress:
                     progress(time_slice.end, session.duration)
@@ -443,4 +468,4 @@ def record(
         raise list(failed.values())[-1]  # the others were logged
     max_delay = limiter.max_delay if limiter else 0.0
     paths = tuple(map(recordings.get_data_path, list_paths(outputs)))
-    return RecordResult(paths, session.duration, samples, valid_samples, max_delay)
+    return RecordResult(paths, session.duration, samples, valid_samples, max_delay, published_samples)

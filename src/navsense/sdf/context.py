@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from navsense.core.errors import NavsenseError, SdfError, Where, show
 from navsense.core.names import find_similar_names
-from navsense.sdf.plugin_files import explain_unread_sensor, is_among, normalize_file, normalize_files
+from navsense.sdf.plugin_files import (
+    explain_unread_sensor,
+    find_drive_plugin,
+    is_among,
+    normalize_file,
+    normalize_files,
+)
 from navsense.sdf.search_path import MissingFileError
 from navsense.sdf.values import require_child
 from navsense.sdf.xml_reader import PREFIX, Element
-from navsense.world import Note, NoteKind
+from navsense.world import Note, NoteKind, NoteSubject
 
 MAX_PROBLEMS = 1000
 """Number of problems after which reading stops."""
@@ -24,6 +30,7 @@ class TooManyProblemsError(Exception):
 
 
 PLUGIN_NOT_RUN = "plug-ins of other programs are not run"
+DRIVE_NOT_RUN = "is not run; the first drive of a model selects the velocity commands, their frame and limits"
 
 PLUGIN_REASONS = normalize_files(
     {
@@ -87,10 +94,10 @@ def split_tags(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def make_schema(children: str = "", *, repeatable: str = "", attributes: str = "", **others: Any) -> ElementSchema:
-    """Return a schema whose tags and attributes are given as texts, separated by blanks; `others` are other fields."""
+def make_schema(children: str = "", *, repeatable: str = "", attributes: str = "", **fields: Any) -> ElementSchema:
+    """Return a schema whose tags and attributes are given as texts, separated by blanks; `fields` are the others."""
     tags = (split_tags(children), split_tags(repeatable))
-    return ElementSchema(*tags, attributes=split_tags(attributes), **others)
+    return ElementSchema(*tags, attributes=split_tags(attributes), **fields)
 
 
 LEAF = ElementSchema(strict=None)
@@ -104,6 +111,7 @@ class Context:
     fidelity: the fidelity that the caller requested.
     skip_missing: True if the caller wants the world without missing files.
     namespace: the ROS namespace of plug-ins without one, without slashes at its ends; "" if the caller gives none.
+    sources: the absolute paths of the files that were read.
     versions: y of SDF version 1.y by file, in the order of reading.
     problem_count: the number of problems.
     last_problem: the latest of them.
@@ -116,6 +124,7 @@ class Context:
     fidelity: str | None = None
     skip_missing: bool = False
     namespace: str = ""
+    sources: Collection[str] = ()
     versions: dict[str, int] = field(default_factory=dict)
     problem_count: int = 0
     last_problem: NavsenseError | None = None
@@ -123,8 +132,8 @@ class Context:
     _problems: dict[str, NavsenseError] = field(default_factory=dict)
     _notes: dict[Note, None] = field(default_factory=dict)
     _suggestions: dict[str, str] = field(default_factory=dict)
-    _misspelt: dict[str, SdfError] = field(default_factory=dict)
-    _held_problems: list[NavsenseError] | None = None
+    _spelling_errors: dict[str, SdfError] = field(default_factory=dict)
+    _problem_queue: list[NavsenseError] | None = None
 
     def list_notes(self) -> tuple[Note, ...]:
         """Return the notes in the order of files and lines."""
@@ -135,8 +144,8 @@ class Context:
         """Add a problem. Raises `TooManyProblemsError` after `MAX_PROBLEMS`."""
         self.problem_count += 1
         self.last_problem = error
-        if self._held_problems is not None:
-            self._held_problems.append(error)
+        if self._problem_queue is not None:
+            self._problem_queue.append(error)
             return
         if len(self._problems) == MAX_PROBLEMS and str(error) not in self._problems:
             raise TooManyProblemsError
@@ -151,22 +160,22 @@ class Context:
             self.add_problem(error)
 
     @contextmanager
-    def hold_problems(self) -> Iterator[list[NavsenseError]]:
+    def defer_problems(self) -> Iterator[list[NavsenseError]]:
         """Yield a list that receives the problems of the `with` statement, and its `SdfError`.
 
         The caller decides whether they are problems, which can depend on elements that are read later.
         """
-        outer, count, last = self._held_problems, self.problem_count, self.last_problem
-        held: list[NavsenseError] = []
-        self._held_problems = held
+        outer, count, last = self._problem_queue, self.problem_count, self.last_problem
+        queue: list[NavsenseError] = []
+        self._problem_queue = queue
         try:
             with self.collect_errors():
-                yield held
+                yield queue
         finally:
-            self._held_problems, self.problem_count, self.last_problem = outer, count, last
+            self._problem_queue, self.problem_count, self.last_problem = outer, count, last
 
-    def note_harmless(self, errors: Iterable[NavsenseError], reason: str) -> None:
-        """Add a warning for each held problem, which has no effect for this reason."""
+    def add_warnings(self, errors: Iterable[NavsenseError], reason: str) -> None:
+        """Add a warning for each deferred problem, which has no effect for this reason."""
         for error in errors:
             value = "" if error.value is None else f": {show(error.value)}"
             self.add_note("warning", f"{error.what}{value}", f"{error.allowed}; {reason}", error.where)
@@ -181,24 +190,27 @@ class Context:
             return
         order = self._make_sort_key()
         problems = tuple(sorted(self._problems.values(), key=lambda problem: order(problem.where)))
-        problems += tuple(self._misspelt.values())
+        problems += tuple(self._spelling_errors.values())
         first = problems[0]
         if not isinstance(first, SdfError):
             first = SdfError(first.what, first.value, allowed=first.allowed, where=first.where, remedy=first.remedy)
             problems = (first, *problems[1:])
         if self.problem_count > MAX_PROBLEMS and len(self._problems) == MAX_PROBLEMS:
-            stopped = f"reading stops after {MAX_PROBLEMS}; there may be more"
-            problems = (*problems, SdfError("problems", where=Where(self.path), allowed=stopped))
+            limit = f"reading stops after {MAX_PROBLEMS}; there may be more"
+            problems = (*problems, SdfError("problems", where=Where(self.path), allowed=limit))
         first.problems = problems
         raise first
 
-    def add_note(self, kind: NoteKind, what: str, reason: str, where: Where | None, *, unread: bool = False) -> None:
-        """Add a note; `unread` marks the plug-in of a sensor."""
-        self._notes.setdefault(Note(kind, what, reason, where, unread=unread))
+    def add_note(
+        self, kind: NoteKind, what: str, reason: str, where: Where | None, *, subject: NoteSubject = ""
+    ) -> None:
+        """Add a note; `subject` is what the world lacks."""
+        self._notes.setdefault(Note(kind, what, reason, where, subject=subject))
 
-    def note_missing(self, error: MissingFileError, effect: str) -> None:
+    def note_missing(self, error: MissingFileError, effect: str, *, subject: NoteSubject = "") -> None:
         """Add a note about a missing file that is skipped, and the effect of its absence."""
-        self.add_note("warning", f"{error.what}: {show(error.value)}", f"{error.reason}; {effect}", error.where)
+        what, reason = f"{error.what}: {show(error.value)}", f"{error.reason}; {effect}"
+        self.add_note("warning", what, reason, error.where, subject=subject)
 
     def _make_sort_key(self) -> Callable[[Where | None], tuple[int, int]]:
         """Return the sort key of a place: file in the order of reading, then line. Places without a file come first."""
@@ -217,12 +229,12 @@ class Context:
         `TooManyProblemsError`.
         """
         strict = element.strict if schema.strict is None else schema.strict
-        seen: dict[str, Element] = {}
+        first_children: dict[str, Element] = {}
         for child in element.children:
             tag = child.tag
             child.strict = strict or tag.startswith(PREFIX)
             if tag in schema.children:
-                first = seen.setdefault(tag, child)
+                first = first_children.setdefault(tag, child)
                 if first is not child and tag not in schema.repeatable:
                     self._add_repeated(element, child, first)
                 continue
@@ -230,7 +242,7 @@ class Context:
                 continue
             what = f"<{element.tag}><{_format_tag(child)}>"
             if tag in schema.unsupported and tag == "plugin":
-                self.note_unread_plugin(element.tag, child, schema.plugins)
+                self.note_plugin(element.tag, child, schema.plugins)
             elif tag in schema.unsupported:
                 self.add_note("unsupported", what, schema.unsupported[tag], child.where)
                 if tag != _GUI_TAG:
@@ -271,49 +283,55 @@ class Context:
         self.check(child, schema)
         return child
 
-    def note_unread_plugin(self, parent: str, plugin: Element, known: Iterable[str] = ()) -> None:
+    def note_plugin(self, parent: str, plugin: Element, known: Iterable[str] = ()) -> None:
         """Add a note about a plug-in in an element `parent` that is not read; a warning if it is a sensor.
 
         `known` are the files that are read there. A similar name gives a spelling suggestion.
         """
         name, what = plugin.attributes.get("filename", ""), f"<{parent}><{_format_tag(plugin)}>"
         reason = PLUGIN_REASONS.get(normalize_file(name), "")
+        if parent == "model" and find_drive_plugin(name, plugin.attributes.get("name", "")) is not None:
+            reason = DRIVE_NOT_RUN
         warning = _suggest_plugin(name, known) or explain_unread_sensor(name, parent)
         if warning and not reason:
-            self.add_note("warning", what, warning, plugin.where, unread=True)
+            self.add_note("warning", what, warning, plugin.where, subject="plugin")
         else:
             self.add_note("unsupported", what, reason or PLUGIN_NOT_RUN, plugin.where)
 
     def note_plugins(self, element: Element) -> None:
-        """Add a note for each plug-in inside an element that is not read, and has a note itself."""
+        """Add a note for each plug-in inside an element that is not read, and has a note itself.
+
+        A plug-in in a `<sensor>` is no warning: the note is about the whole sensor.
+        """
         queue = [element]
         while queue:
             parent = queue.pop()
             for child in parent.children:
-                if child.tag == "plugin":
-                    file = normalize_file(child.attributes.get("filename", ""))
-                    reason = PLUGIN_REASONS.get(file, PLUGIN_NOT_RUN)
+                if child.tag != "plugin":
+                    queue.append(child)
+                elif parent.tag == "sensor":
+                    reason = PLUGIN_REASONS.get(normalize_file(child.attributes.get("filename", "")), PLUGIN_NOT_RUN)
                     self.add_note("unsupported", f"<{parent.tag}><{_format_tag(child)}>", reason, child.where)
                 else:
-                    queue.append(child)
+                    self.note_plugin(parent.tag, child)
 
     def _check_attributes(self, element: Element, schema: ElementSchema, *, strict: bool) -> None:
         for name, value in element.attributes.items():
             if name in schema.attributes or name == "xmlns" or name.startswith("xmlns:"):
                 continue
             what = f"<{element.tag} {_shorten(name)}>"
-            own = name.startswith(PREFIX)
+            is_own = name.startswith(PREFIX)
             if name in schema.ignored_attributes:
                 self.add_note("unsupported", what, schema.ignored_attributes[name], element.where)
             elif name in schema.forbidden:
                 if value.strip():
                     self._add_forbidden(element, what, value, schema.forbidden[name], strict=strict)
-            elif ":" in name and not own:
+            elif ":" in name and not is_own:
                 self.add_note("foreign", what, "belongs to another program", element.where)
             else:
                 known = (*schema.attributes, *schema.ignored_attributes)
-                suggestion = self._suggest(what, name, known, strict=strict or own)
-                self._add_unknown(element, what, suggestion, strict=strict or own)
+                suggestion = self._suggest(what, name, known, strict=strict or is_own)
+                self._add_unknown(element, what, suggestion, strict=strict or is_own)
 
     def _suggest(self, key: str, name: str, known: Iterable[str], *, strict: bool) -> str:
         """Return the known name that is similar to a name; "" without one."""
@@ -331,8 +349,8 @@ class Context:
             return
         reason = "is ignored: it is unknown here"
         self.add_note("warning", what, f"{reason}; {remedy}" if suggestion else reason, element.where)
-        if suggestion and len(self._misspelt) < MAX_PROBLEMS:
-            self._misspelt.setdefault(what, error)
+        if suggestion and len(self._spelling_errors) < MAX_PROBLEMS:
+            self._spelling_errors.setdefault(what, error)
 
     def _add_repeated(self, parent: Element, element: Element, first: Element) -> None:
         what = f"<{parent.tag}><{element.tag}>"
@@ -346,8 +364,8 @@ class Context:
         if strict:
             self.add_problem(SdfError(what, value, where=element.where, allowed=remedy))
         else:
-            shown = what if value is None else f"{what}: {show(value)}"
-            self.add_note("warning", shown, f"is ignored: {remedy}", element.where)
+            text = what if value is None else f"{what}: {show(value)}"
+            self.add_note("warning", text, f"is ignored: {remedy}", element.where)
 
 
 def _suggest_plugin(name: str, known: Iterable[str]) -> str:

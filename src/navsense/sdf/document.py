@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import entry_points
 
 import numpy as np
@@ -28,8 +28,8 @@ from navsense.sdf.parse.model import ParsedModel, parse_model
 from navsense.sdf.parse.sensor import TYPE_ELEMENT_PARSERS, SensorParser
 from navsense.sdf.parse.type_element import TypeElementParser, make_type_element_parser
 from navsense.sdf.parse.world import parse_classic, parse_environment, parse_max_step_size, report_atmosphere
+from navsense.sdf.plugins.earth_reference import parse_earth_reference
 from navsense.sdf.plugins.namespace import parse_namespace
-from navsense.sdf.plugins.place import parse_place
 from navsense.sdf.search_path import SearchFolders, SearchPath, build_search_path
 from navsense.sdf.values import invalid_value
 from navsense.sdf.xml_reader import Element
@@ -88,10 +88,13 @@ def load(
         raise SdfError("path of a world", repr(file), allowed=allowed, remedy=remedy)
     with inputs.collect_inputs() as sources, pause_garbage_collection():
         context = Context(
-            os.fsdecode(file), fidelity, skip_missing=missing == "skip", namespace=parse_namespace(namespace)
+            os.fsdecode(file),
+            fidelity,
+            skip_missing=missing == "skip",
+            namespace=parse_namespace(namespace),
+            sources=sources,
         )
-        world = _load_world(context, path, sensors, xacro or {}, expand_xacro=expand_xacro)
-    return replace(world, sources=frozenset(sources))
+        return _load_world(context, path, sensors, xacro or {}, expand_xacro=expand_xacro)
 
 
 def _load_world(
@@ -185,8 +188,8 @@ def _build_world(
     """
     element = scope.element
     classic = parse_classic(context, element, default=False)
-    place = parse_place(context, element)
-    environment, air_problems = parse_environment(context, scope, place.origin, place.magnetic_field)
+    reference = parse_earth_reference(context, element)
+    environment, air_problems = parse_environment(context, scope, reference.origin, reference.magnetic_field)
     step = parse_max_step_size(context, element)
     environment, topic = _add_current(context, element, environment, search, step, classic)
     world_poses = FramePoses(scope.frame)
@@ -207,7 +210,7 @@ def _build_world(
         water=environment.water,
         current_topic=topic.topic if environment.current is not None else "",
         has_world=has_world,
-        measure_field=partial(_measure_field, environment),
+        measure_field=lambda: math.hypot(*environment.magnetic_field.at(np.zeros((1, 3)), np.zeros(1))[0].tolist()),
     )
     sensors = tuple(sensor for parsed_model in parsed_models for sensor in sensor_parser.parse_sensors(parsed_model))
     report_atmosphere(context, air_problems, sensors)
@@ -222,12 +225,8 @@ def _build_world(
         solids=_parse_solids(context, search, sensors, parsed_models),
         notes=context.list_notes(),
         current_topic=topic,
+        sources=frozenset(context.sources),
     )
-
-
-def _measure_field(environment: Environment) -> float:
-    """Return the magnitude (T) of the magnetic field at the origin of the world."""
-    return math.hypot(*environment.magnetic_field.at(np.zeros((1, 3)), np.zeros(1))[0].tolist())
 
 
 def _parse_solids(

@@ -297,11 +297,20 @@ def _check_type(context: Context, element: Element, named: str) -> None:
         raise invalid_choice(element, joint_type or None, sorted(schema.JOINT_TYPES), attribute="type")
     if joint_type != "fixed":
         reason = "joints keep position 0, or follow a log of positions"
+        parent = element.find("parent")
+        if parent is not None and parent.text == WORLD_FRAME:
+            reason = "a joint of the world keeps position 0; give the motion of its model, or make its base a link"
         context.add_note("unsupported", f'{named} type="{joint_type}">', reason, element.where)
 
 
 def _check_axis(context: Context, scope: Scope, axis: Element) -> None:
     context.check(axis, schema.JOINT_AXIS)
+    limit = axis.find("limit")
+    if limit is not None:
+        context.check(limit, schema.JOINT_LIMIT)
+    mimic = axis.find("mimic")
+    if mimic is not None:
+        context.check(mimic, schema.JOINT_MIMIC)
     xyz = context.find_child(axis, "xyz", schema.XYZ)
     if xyz is None:
         return

@@ -201,10 +201,10 @@ def check_attachments(nodes: list[FrameNode]) -> list[SdfError]:
 
 def _walk_chain(node: FrameNode, attribute: str, known: Container[FrameNode]) -> Iterator[FrameNode]:
     """Yield a frame and those that an attribute refers to, up to a known one; each frame of a cycle once."""
-    seen: set[FrameNode] = set()
+    chain: set[FrameNode] = set()
     frame: FrameNode | None = node
-    while frame is not None and frame not in known and frame not in seen:
-        seen.add(frame)
+    while frame is not None and frame not in known and frame not in chain:
+        chain.add(frame)
         yield frame
         frame = getattr(frame, attribute)
 
@@ -223,8 +223,12 @@ def _make_cycle_error(cycle: list[FrameNode], attribute: str) -> SdfError:
 
     start = min(range(len(cycle)), key=order)
     cycle = cycle[start:] + cycle[:start]
-    shown = [node.name.rpartition("::")[2] for node in cycle]
-    names = " -> ".join((*shown, shown[0]) if len(cycle) < 8 else (*shown[:3], f"... {len(cycle)} frames", shown[0]))
+    short_names = [node.name.rpartition("::")[2] for node in cycle]
+    names = " -> ".join(
+        (*short_names, short_names[0])
+        if len(cycle) < 8
+        else (*short_names[:3], f"... {len(cycle)} frames", short_names[0])
+    )
     element = _find_pose_element(cycle[0]) if attribute == "relative_to" else cycle[0].element
     allowed = "frames must not depend on each other in a cycle"
     return invalid_value(element, names, allowed, attribute=attribute, remedy="make one of them relative to its model")

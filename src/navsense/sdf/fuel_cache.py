@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -28,20 +28,25 @@ SERVERS = ("fuel.gazebosim.org", "fuel.ignitionrobotics.org")
 """Names of the server of Fuel, which are folders of the cache."""
 
 _URI = re.compile(
-    r"(?:https?|fuel)://(?P<server>[^/\s]+)/+(?:[0-9]+\.[0-9]+/+)?(?P<owner>[^/\s]+)/+models/+(?P<name>[^/]+)"
-    r"(?:/+(?P<version>[0-9]+|tip))?(?:/+files/+(?P<file>.+))?/*"
+    r"(?P<model>(?:https?|fuel)://(?P<server>[^/\s]+)/+(?:[0-9]+\.[0-9]+/+)?(?P<owner>[^/\s]+)/+models/+(?P<name>[^/]+)"
+    r"(?:/+(?P<version>[0-9]+|tip))?)(?:/+files/+(?P<file>.+))?/*"
 )
 
 
 @dataclass(frozen=True)
 class FuelUri:
-    """A model of Fuel, or a file of it. `version` is "" for the highest one."""
+    """A model of Fuel, or a file of it.
+
+    version: "" for the highest one.
+    url: of the model, as the URI has it, to download it.
+    """
 
     server: str
     owner: str
     name: str
     version: str = ""
     file: str = ""
+    url: str = field(default="", compare=False)
 
 
 def parse_fuel_uri(uri: str) -> FuelUri | None:
@@ -49,15 +54,18 @@ def parse_fuel_uri(uri: str) -> FuelUri | None:
 
     A URI with a part that is no name in a folder, such as `..` or `%2Fetc`, is another text.
     """
-    found = _URI.fullmatch(uri)
-    if found is None:
+    match = _URI.fullmatch(uri)
+    if match is None:
         return None
-    server, owner, name = (unquote(found[key]).lower() for key in ("server", "owner", "name"))
-    files = [unquote(part) for part in (found["file"] or "").split("/") if part]
+    server, owner, name = (unquote(match[key]).lower() for key in ("server", "owner", "name"))
+    files = [unquote(part) for part in (match["file"] or "").split("/") if part]
     if not all(map(_is_entry_name, (server, owner, name, *files))):
         return None
-    version = "" if found["version"] in (None, "tip") else found["version"]
-    return FuelUri(server, owner, name, version, "/".join(files))
+    version = "" if match["version"] in (None, "tip") else match["version"]
+    url = match["model"]
+    if url.startswith("fuel:"):
+        url = f"https:{url.removeprefix('fuel:')}"
+    return FuelUri(server, owner, name, version, "/".join(files), url)
 
 
 def list_caches() -> tuple[Path, ...]:

@@ -171,7 +171,8 @@ class IncludeExpander:
         try:
             self._find_path(uri)
         except MissingFileError as error:
-            self.context.note_missing(error, f"skipped with its content; {error.search_remedy}")
+            effect = f"skipped with its content; {error.search_remedy}"
+            self.context.note_missing(error, effect, subject="include")
             return True
         except SdfError:  # reported when it is read
             return False
@@ -250,7 +251,7 @@ def _apply_include(include: Element, model: Element) -> Element:
             raise invalid_value(frame, frame.text, "requires a <pose>", parent="include")
         attributes["placement_frame"] = frame.text
     for child in filter(None, (pose, static)):
-        children = [own for own in children if own.tag != child.tag] + [child]
+        children = [element for element in children if element.tag != child.tag] + [child]
     return replace(model, attributes=attributes, children=[*children, *include.find_all("plugin")], include=include)
 
 

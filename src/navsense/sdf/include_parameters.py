@@ -68,11 +68,11 @@ def _apply_change(context: Context, change: Element, model: Element) -> None:
             raise invalid_value(change, name, f"{show(identifier)} has this element already", attribute="name")
         _add_child(parent[1], change)
         return
-    found = _find_element(model, names, change.tag) if names else None
-    if found is None:
+    place = _find_element(model, names, change.tag) if names else None
+    if place is None:
         _report_not_found(context, change, identifier, model)
         return
-    parent_element, element = found
+    parent_element, element = place
     if action == "modify":
         _modify(change, element)
     elif action == "replace":
@@ -157,8 +157,8 @@ def _require_child(parent: Element, change: Element, *, modify: bool = False) ->
     children, name = list(parent.find_all(change.tag)), change.get_attribute("name")
     named = [child for child in children if name is None or child.get_attribute("name") == name]
     if not named and not (modify and children):
-        shown = parent.get_attribute("name")
-        what = f"<{parent.tag}>" if shown is None else f'<{parent.tag} name="{shown}">'
+        parent_name = parent.get_attribute("name")
+        what = f"<{parent.tag}>" if parent_name is None else f'<{parent.tag} name="{parent_name}">'
         remedy = f'add it by <{change.tag} action="add">' if modify and name is None else ""
         raise invalid_value(change, name, f"is not in {what}", remedy=remedy)
     return (named or children)[0]
@@ -172,9 +172,9 @@ def _find_element(model: Element, names: list[str], tag: str = "") -> tuple[Elem
             continue
         if not rest and tag in ("", child.tag):
             return holder, child
-        found = _find_element(child, rest, tag) if rest else None
-        if found is not None:
-            return found
+        place = _find_element(child, rest, tag) if rest else None
+        if place is not None:
+            return place
     return None
 
 
@@ -189,9 +189,9 @@ def _walk_named(parent: Element) -> Iterator[tuple[Element, Element]]:
 
 def _report_not_found(context: Context, change: Element, identifier: str, model: Element) -> None:
     """Raise an `SdfError` about an element that is not in the model; add a note if it may be in a skipped include."""
-    other = _find_element(model, identifier.split("::")) if identifier else None
-    if other is not None:
-        tag, problem = other[1].tag, f"is not a <{change.tag}>"
+    place = _find_element(model, identifier.split("::")) if identifier else None
+    if place is not None:
+        tag, problem = place[1].tag, f"is not a <{change.tag}>"
         raise invalid_value(change, identifier, problem, attribute=_ID, remedy=f"write <{tag}>, as in the model")
     error = invalid_value(change, identifier or "empty", "must name an element of the included model", attribute=_ID)
     if not any(element.tag == SKIPPED_INCLUDE_TAG for element in model.walk()):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from navsense.motion.velocity_commands import DriveKind
 
@@ -52,24 +52,32 @@ UNREAD_SENSORS: Mapping[str, str] = {
 }
 """File of the plug-in of a sensor -> reason why it is not read."""
 
-DRIVE_FILES: Sequence[tuple[str, DriveKind]] = (
-    (r"(\w+_)?(diff_?drive|skid_steer_drive|ackermann_drive)(_plugin(_6w|_multi_wheel)?)?", "differential"),
-    (r"(DiffDrive|SkidSteerDrive|(Simple|Wheel)?TrackedVehicle)Plugin", "differential"),
-    (r"(gz-sim|ignition-gazebo)\d*-(diff-drive|ackermann-steering|tracked-vehicle)-system", "differential"),
-    (r"(\w+_)?(planar_move|force_based_move)(_plugin)?", "holonomic"),
-    (r"(gz-sim|ignition-gazebo)\d*-mecanum-drive-system", "holonomic"),
-    (r"(gz-sim|ignition-gazebo)\d*-velocity-control-system", "free"),
-)
-"""Whole file name of a plug-in of Gazebo, Gazebo Classic, gazebo_ros_pkgs or a robot's package -> its kind of drive."""
 
-DRIVE_SYSTEMS: Mapping[str, DriveKind] = {
-    "DiffDrive": "differential",
-    "AckermannSteering": "differential",
-    "TrackedVehicle": "differential",
-    "MecanumDrive": "holonomic",
-    "VelocityControl": "free",
-}
-"""Class in the name of a system of Gazebo -> its kind of drive."""
+class DrivePlugin(NamedTuple):
+    """A plug-in of a drive: its kind, the pattern of its whole file name, and its class if it is a system of Gazebo."""
+
+    kind: DriveKind
+    pattern: str
+    system: str = ""
+
+
+_GAZEBO = r"(gz-sim|ignition-gazebo)\d*"
+TRACKED_VEHICLE, ACKERMANN_STEERING = "TrackedVehicle", "AckermannSteering"
+
+DRIVE_PLUGINS: Sequence[DrivePlugin] = (
+    DrivePlugin(
+        "differential",
+        r"(\w+_)?(diff_?drive|skid_steer_drive|ackermann_drive)(_plugin(_6w|_multi_wheel)?)?"
+        r"|(DiffDrive|SkidSteerDrive|(Simple|Wheel)?TrackedVehicle)Plugin",
+    ),
+    DrivePlugin("holonomic", r"(\w+_)?(planar_move|force_based_move)(_plugin)?"),
+    DrivePlugin("differential", rf"{_GAZEBO}-diff-drive-system", "DiffDrive"),
+    DrivePlugin("differential", rf"{_GAZEBO}-ackermann-steering-system", ACKERMANN_STEERING),
+    DrivePlugin("differential", rf"{_GAZEBO}-tracked-vehicle-system", TRACKED_VEHICLE),
+    DrivePlugin("holonomic", rf"{_GAZEBO}-mecanum-drive-system", "MecanumDrive"),
+    DrivePlugin("free", rf"{_GAZEBO}-velocity-control-system", "VelocityControl"),
+)
+"""Drives of Gazebo, Gazebo Classic, gazebo_ros_pkgs and robots' packages."""
 
 _SYSTEM = re.compile(r"(gz::sim|ignition::gazebo)(::v\d+)?::systems::(\w+)")
 
@@ -81,8 +89,8 @@ ACTUATOR_WORDS = re.compile(
 )
 """Words in the file or the name of a plug-in that moves a model."""
 
-MISSING_SENSOR = "is not read: the sensor that it describes is missing"
-NO_EFFECT_ON_SENSOR = "is not read: its noise, topic and frame have no effect on the sensor"
+NO_SENSOR = "is not read: the sensor that it describes is missing"
+NO_EFFECT = "is not read: its noise, topic and frame have no effect on the sensor"
 
 
 def normalize_file(name: str) -> str:
@@ -100,29 +108,28 @@ def normalize_files(entries: Mapping[str, Entry]) -> dict[str, Entry]:
     return {normalize_file(name): entry for name, entry in entries.items()}
 
 
-def find_drive_kind(file: str, name: str) -> DriveKind | None:
-    """Return the kind of a drive plug-in with this file and name; None for another plug-in.
+def find_drive_plugin(file: str, name: str) -> DrivePlugin | None:
+    """Return the drive with this file and name; None for another plug-in.
 
-    >>> from navsense.sdf.plugin_files import find_drive_kind
-    >>> find_drive_kind("libgazebo_ros_planar_move.so", "move"), find_drive_kind("libmove.so", "diff_drive")
+    >>> from navsense.sdf.plugin_files import find_drive_plugin
+    >>> find_drive_plugin("libgazebo_ros_planar_move.so", "move").kind, find_drive_plugin("libmove.so", "diff_drive")
     ('holonomic', None)
     """
-    system = _SYSTEM.fullmatch(name.strip())
-    if system is not None and system[3] in DRIVE_SYSTEMS:
-        return DRIVE_SYSTEMS[system[3]]
-    normalized = normalize_file(file)
-    return next((kind for pattern, kind in DRIVE_FILES if re.fullmatch(pattern, normalized)), None)
+    system, normalized = _SYSTEM.fullmatch(name.strip()), normalize_file(file)
+    by_system = (plugin for plugin in DRIVE_PLUGINS if system is not None and system[3] == plugin.system)
+    by_file = (plugin for plugin in DRIVE_PLUGINS if re.fullmatch(plugin.pattern, normalized))
+    return next(by_system, None) or next(by_file, None)
 
 
 def is_actuator(file: str, name: str) -> bool:
     """Return True for a plug-in that moves a model, by a drive or by joints."""
-    return find_drive_kind(file, name) is not None or any(map(ACTUATOR_WORDS.search, (file, name)))
+    return find_drive_plugin(file, name) is not None or any(map(ACTUATOR_WORDS.search, (file, name)))
 
 
 def is_among(name: str, files: Iterable[str]) -> bool:
     """Return True if a file name, in any spelling, is one of `files`."""
     file = normalize_file(name)
-    return any(file == normalize_file(other) for other in files)
+    return any(file == normalize_file(entry) for entry in files)
 
 
 def explain_unread_sensor(name: str, parent: str) -> str:
@@ -134,5 +141,5 @@ def explain_unread_sensor(name: str, parent: str) -> str:
         return ""
     words = {word.lower() for word in _WORD.findall(file)}
     if words & SENSOR_WORDS and not words & OTHER_WORDS and not is_actuator(file, ""):
-        return NO_EFFECT_ON_SENSOR if parent == "sensor" else MISSING_SENSOR
+        return NO_EFFECT if parent == "sensor" else NO_SENSOR
     return ""

@@ -126,11 +126,12 @@ PHYSICS = make_schema(
 )
 
 SPHERICAL_COORDINATES = make_schema(
-    "surface_model latitude_deg longitude_deg elevation heading_deg world_frame_orientation",
+    "surface_model latitude_deg longitude_deg elevation heading_deg world_frame_orientation navsense:geoid",
     unsupported=dict.fromkeys(("surface_axis_equatorial", "surface_axis_polar"), _CUSTOM_SURFACE_ONLY),
     strict=False,
 )
 
+GEOID = make_schema(attributes="file interpolation")
 GRAVITY_MODEL = make_schema(attributes="model")
 MAGNETIC_MODEL = make_schema(attributes="model date")
 DIPOLE = make_schema("pose moment", attributes="radius")
@@ -185,10 +186,6 @@ CAMERA_PLUGIN_SCHEMA = ElementSchema(
     ),
     attributes=_PLUGIN_ATTRIBUTES,
     strict=False,  # files have many elements that no version of these plug-ins reads
-)
-
-CAMERA_PLUGIN_ROS = make_schema(
-    "namespace", repeatable="remapping argument", unsupported=dict.fromkeys(("parameter", "qos"), _IMAGE_OF_PLUGIN)
 )
 
 _FIXED_MESSAGES = "the message types do not depend on the world file"
@@ -328,9 +325,17 @@ JOINT = make_schema(
 )
 
 JOINT_AXIS = make_schema(
-    "xyz",
-    unsupported=dict.fromkeys(("dynamics", "initial_position", "limit", "mimic"), _NO_JOINTS),
+    "xyz limit mimic",
+    unsupported=dict.fromkeys(("dynamics", "initial_position"), _NO_JOINTS),
     forbidden={"use_parent_model_frame": 'SDF 1.7 replaced it by <xyz expressed_in="__model__">; write that'},
+    strict=False,
+)
+
+JOINT_MIMIC = make_schema("multiplier offset reference", attributes="joint axis")
+
+JOINT_LIMIT = make_schema(
+    "lower upper",
+    unsupported=dict.fromkeys(split_tags("effort velocity stiffness dissipation"), _NO_JOINTS),
     strict=False,
 )
 

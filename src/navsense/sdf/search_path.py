@@ -20,7 +20,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from shlex import quote
 
 from navsense.core.errors import SdfError
 from navsense.core.inputs import path_exists
@@ -63,7 +65,11 @@ class SearchPath:
 
     folders: tuple[Path, ...] = ()
     packages: tuple[Path, ...] = ()
-    caches: tuple[Path, ...] = ()
+
+    @cached_property
+    def caches(self) -> tuple[Path, ...]:
+        """The folders that may be caches of Fuel."""
+        return fuel_cache.list_caches()
 
     def list_package_folders(self) -> list[Path]:
         """Return the folders that are searched for a package or model by its name."""
@@ -151,10 +157,10 @@ class SearchPath:
             places = [place for folder in folders for place in fuel_cache.list_places(folder, fuel_uri)]
             if any(map(path_exists, places)):
                 return places
-            remedy = "nothing is downloaded: get the model by `gz fuel download -u`"
+            remedy = f"nothing is downloaded: get the model by `gz fuel download -u {quote(fuel_uri.url)}`"
             allowed = reason = "is not in the cache of Fuel"
-            shown = [str(folder) for folder in folders if fuel_uri.server in folder.parts]
-            allowed += f"; searched {', '.join(shown[:_MAX_SHOWN])}" if shown else ""
+            caches = [str(folder) for folder in folders if fuel_uri.server in folder.parts]
+            allowed += f"; searched {', '.join(caches[:_MAX_SHOWN])}" if caches else ""
         error = invalid_value(element, uri, allowed, parent=parent, attribute=attribute, remedy=remedy)
         raise _make_missing_file_error(error, reason, can_skip=can_skip)
 
@@ -185,7 +191,7 @@ def build_search_path(path: SearchFolders = ()) -> SearchPath:
         for folder in _read_variable(ROS1_PATH_VARIABLE)
     ]
     packages += [folder / "share" for folder in _read_variable(ROS2_PREFIX_VARIABLE)]
-    return SearchPath(tuple(_drop_duplicates(folders)), tuple(_drop_duplicates(packages)), fuel_cache.list_caches())
+    return SearchPath(tuple(_drop_duplicates(folders)), tuple(_drop_duplicates(packages)))
 
 
 def _read_variable(variable: str) -> list[Path]:

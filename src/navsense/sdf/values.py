@@ -31,8 +31,8 @@ def invalid_choice(
     """Return the error of a value that is not one of `choices`, with the most similar choice."""
     names = tuple(choices)
     allowed, remedy = f"must be one of {', '.join(names)}", suggest_name(value or "", names)
-    shown = "missing" if value is None else value or "empty"
-    return invalid_value(element, shown, allowed, parent=parent, attribute=attribute, remedy=remedy)
+    text = "missing" if value is None else value or "empty"
+    return invalid_value(element, text, allowed, parent=parent, attribute=attribute, remedy=remedy)
 
 
 def error_at(element: Element, error: NavsenseError, *, attribute: str = "") -> SdfError:

@@ -150,8 +150,8 @@ def _upgrade_to_7(context: Context, parent: Element, element: Element, minor: in
 def _rename_attribute(element: Element, old: str, new: str) -> None:
     """Rename an attribute, unless the new name is also there."""
     if old in element.attributes and element.get_attribute(new) is None:
-        kept = {name: value for name, value in element.attributes.items() if name not in (old, new)}
-        element.attributes = {**kept, new: element.attributes[old]}
+        attributes = {name: value for name, value in element.attributes.items() if name not in (old, new)}
+        element.attributes = {**attributes, new: element.attributes[old]}
 
 
 def _set_expressed_in(axis: Element, *, default: bool) -> None:
@@ -183,7 +183,7 @@ def _spread_noise(context: Context, imu: Element) -> None:
     context.check(noise, IMU_NOISE)
     imu.children.remove(noise)
     noise_type = noise.find("type")
-    other = next((child for child in imu.children if child.tag in _IMU_CHANNELS), None)
+    element = next((child for child in imu.children if child.tag in _IMU_CHANNELS), None)
     if noise_type is None or not noise_type.text:
         value, allowed = (
             "missing" if noise_type is None else "empty",
@@ -191,9 +191,9 @@ def _spread_noise(context: Context, imu: Element) -> None:
         )
         context.add_problem(invalid_value(noise_type or noise, value, allowed, parent="imu"))
         return
-    if other is not None:
+    if element is not None:
         allowed = "defines the noise of the axes twice"
-        remedy = f"the other definition is the <{other.tag}> on line {other.line}; remove one"
+        remedy = f"the other definition is the <{element.tag}> on line {element.line}; remove one"
         context.add_problem(invalid_value(noise, None, allowed, parent="imu", remedy=remedy))
         return
     for channel, tag in _IMU_CHANNELS.items():
@@ -206,15 +206,15 @@ def _spread_noise(context: Context, imu: Element) -> None:
 def _nest_models(context: Context, model: Element) -> None:
     """Move the children `INNER::NAME` to a nested model INNER, with the names of its scope."""
     inner: dict[str, Element] = {}
-    kept: list[Element] = []
+    children: list[Element] = []
     for child in model.children:
         head, colons, rest = child.attributes.get("name", "").partition("::")
         if not colons or child.tag not in ("link", "joint", "frame", "model"):
-            kept.append(child)
+            children.append(child)
             continue
         if head not in inner:
             inner[head] = child.make_element("model", attributes={"name": head})
-            kept.append(inner[head])
+            children.append(inner[head])
         _strip_prefix(child, f"{head}::")
         if child.tag == "frame" and rest == MODEL_FRAME:
             _apply_model_frame(inner[head], child)
@@ -225,7 +225,7 @@ def _nest_models(context: Context, model: Element) -> None:
         reason = f"are read as the model {name!r}, as before SDF 1.8 for names with ::"
         what = f'children of <model name="{model.attributes.get("name", "")}">'
         context.add_note("warning", what, reason, nested.where)
-    model.children = kept
+    model.children = children
 
 
 def _strip_prefix(element: Element, prefix: str) -> None:

@@ -75,7 +75,8 @@ class Element:
         while queue:
             element = queue.pop()
             yield element
-            queue.extend(reversed(element.children))
+            if element.children:
+                queue.extend(reversed(element.children))
 
     def get_attribute(self, name: str) -> str | None:
         """Return an attribute without surrounding blanks; None if it is absent or empty."""
@@ -138,8 +139,8 @@ def _remove_late_declaration(content: bytes) -> bytes:
 
     XML allows it at the start only. The readers of Gazebo and of URDF ignore it elsewhere.
     """
-    found = _LATE_DECLARATION_PATTERN.match(content)
-    return content if found is None else found[1] + content[found.end() :]
+    match = _LATE_DECLARATION_PATTERN.match(content)
+    return content if match is None else match[1] + content[match.end() :]
 
 
 def _repair_comments(content: bytes) -> bytes:

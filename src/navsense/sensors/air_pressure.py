@@ -1,11 +1,15 @@
 """Air pressure sensor: the static pressure of the atmosphere at the sensor's altitude.
 
-    pressure = p(elevation + reference_altitude + z) + errors
+    pressure = p(H + reference_altitude) + errors
 
-p is the atmosphere of the world over altitude above mean sea level (see `environment.atmosphere`), z the height of the
-sensor in the world, elevation that of the world's origin, 0 without one. `reference_altitude` raises a sensor above the
-world's ground instead of raising the ground (SDF). Elevation is treated as above sea level: the geoid is not modelled.
-The pressure is constant on each horizontal plane of the world.
+    H = h - N                   altitude above mean sea level in a world with a geoid
+    H = elevation + z           in a world without one
+
+p is the atmosphere of the world over altitude above mean sea level (see `environment.atmosphere`). h is the height of
+the sensor above the ellipsoid, the true altitude of a NavSat at the same point, and N the undulation of the geoid there
+(see `environment.geoid`). Without a geoid, the elevation of the world's origin is taken as above sea level; it is 0
+without an origin. The pressure is then constant on each horizontal plane; z is the height of the sensor in the world.
+`reference_altitude` raises a sensor above the world's ground instead of raising the ground (SDF).
 Source: SDF 1.12 `air_pressure.sdf`; US Standard Atmosphere 1976.
 """
 
@@ -84,8 +88,7 @@ class AirPressure:
 
     def ideal(self, motion: Motion, environment: Environment, ticks: Ticks) -> Mapping[str, AnyArray]:
         """Return the pressure (n,) Pa at the sensor."""
-        elevation = environment.origin.elevation if environment.origin else 0.0
-        altitude = motion.at(ticks.time).position_w[:, 2] + (elevation + self.reference_altitude)
+        altitude = environment.altitude_at(motion.at(ticks.time).position_w, self.reference_altitude)
         pressure = environment.atmosphere.pressure_at(altitude)
         return {"pressure": pressure, **evaluate_signals(self, environment, ticks.time)}
 

@@ -7,7 +7,7 @@
 K are the intrinsics of the raw image, P those of the rectified image. The two formulas on the right are those of a
 pinhole with square pixels and a horizontal field of view; given intrinsics replace them. The second camera of a stereo
 pair has tx = -fx' B with its baseline B (m). A camera has no random process: its instants, its clock, its latency and
-its faults are those of any sensor. CameraIntrinsics of zero mean a camera that is not calibrated, as in ROS.
+its faults are those of any sensor. Intrinsics of zero mean a camera that is not calibrated, as in ROS.
 Sources: `sensor_msgs/CameraInfo` of ROS; gz-sensors, `CameraSensor`; gz-rendering, `projectionToCameraIntrinsic`.
 """
 
@@ -23,7 +23,6 @@ import numpy as np
 
 from navsense.core.errors import SensorError
 from navsense.core.field_metadata import in_file
-from navsense.core.pose import Pose
 from navsense.core.random_streams import RandomProcess
 from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.ticks import Ticks
@@ -32,16 +31,13 @@ from navsense.core.validation import MAX_MAGNITUDE, check_numbers, validate_type
 from navsense.environment.base import Environment
 from navsense.motion.base import Motion
 from navsense.noise.specification import Noise
-from navsense.sensors.base import NO_PHYSICAL_EFFECT, Measurement, Output, repeat_rows
+from navsense.sensors.base import Measurement, Output, repeat_rows
 
 MAX_PIXELS = 2**32 - 1
 """Largest width and height: messages have 32 bits."""
 
 DEFAULT_FIELD_OF_VIEW, DEFAULT_WIDTH, DEFAULT_HEIGHT = 1.047, 320, 240
 """SDF's defaults: horizontal field of view (rad), width and height (px)."""
-
-OPTICAL = Pose(rotation=(0.5, -0.5, 0.5, -0.5))
-"""Pose of an optical frame (x right, y down, z forward) in a frame with x forward and z up. Source: REP 103."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +92,7 @@ class CameraIntrinsics:
 
 
 UNKNOWN_INTRINSICS = CameraIntrinsics(0.0, 0.0, 0.0, 0.0)
-"""CameraIntrinsics of a camera that is not calibrated."""
+"""Intrinsics of a camera that is not calibrated."""
 
 
 @dataclass(frozen=True)
@@ -168,8 +164,6 @@ class Camera:
     intrinsics: focal lengths and principal point of the raw image, px. None: those of SDF's default view.
     distortion: the lens.
     projection: the projection matrix; None: the intrinsics, without a last column.
-    optical_frame: frame of the messages; empty: the frame of the sensor.
-    optical_pose: pose of that frame in the frame of the sensor.
 
     Raises `SensorError` for an empty or too large image.
 
@@ -183,8 +177,6 @@ class Camera:
     intrinsics: CameraIntrinsics | None = None
     distortion: LensDistortion = NO_DISTORTION
     projection: CameraProjection | None = None
-    optical_frame: str = field(default="", metadata=NO_PHYSICAL_EFFECT)
-    optical_pose: Pose = field(default=OPTICAL, metadata=NO_PHYSICAL_EFFECT)
 
     type: ClassVar[str] = "camera"
     rotation_invariance: ClassVar[Literal["all", "vertical"]] = "all"
@@ -219,10 +211,7 @@ class Camera:
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
-        """The arrays of a reading: K (n, 3, 3), P (n, 3, 4), coefficients k1 k2 p1 p2 k3 (n, 5), width, height (n, 2).
-
-        They are constant.
-        """
+        """The arrays of a reading: K (n, 3, 3), P (n, 3, 4), coefficients k1 k2 p1 p2 k3 (n, 5), size (n, 2)."""
         return (
             Output("intrinsic_matrix", (3, 3), "px"),
             Output("projection_matrix", (3, 4), "px"),
@@ -243,13 +232,17 @@ class Camera:
         k = self.effective_intrinsics
         return self.projection or CameraProjection(k.fx, k.fy, k.cx, k.cy)
 
+    @property
+    def is_second_of_pair(self) -> bool:
+        """True for the second camera of a stereo pair, whose messages are in the frame of the first one."""
+        return self.effective_projection.tx != 0.0 or self.effective_projection.ty != 0.0
+
     @cached_property
     def _rows(self) -> Mapping[str, FloatArray]:
         """The constant arrays."""
         k, p = self.effective_intrinsics, self.effective_projection
-        one = float(k.is_known)
         rows = {
-            "intrinsic_matrix": [[k.fx, 0.0, k.cx], [0.0, k.fy, k.cy], [0.0, 0.0, one]],
+            "intrinsic_matrix": [[k.fx, 0.0, k.cx], [0.0, k.fy, k.cy], [0.0, 0.0, float(k.is_known)]],
             "projection_matrix": [
                 [p.fx, 0.0, p.cx, p.tx],
                 [0.0, p.fy, p.cy, p.ty],
@@ -270,7 +263,7 @@ class Camera:
             lines.append("distortion: " + ", ".join(f"{name} {vars(self.distortion)[name]:g}" for name in names))
         if p is not None:
             lines.append(f"projection: fx {p.fx:g}, fy {p.fy:g}, cx {p.cx:g}, cy {p.cy:g}, tx {p.tx:g}, ty {p.ty:g} px")
-        return (*lines, f"optical frame: {self.optical_frame}") if self.optical_frame else tuple(lines)
+        return tuple(lines)
 
     def noise(self) -> Mapping[str, tuple[Noise, ...]]:
         """Return no noise."""

@@ -5,7 +5,7 @@
     depth    = assumed.depth(measured absolute pressure - surface_pressure)
 
 z is the height of the sensor in the world. p_water and the surface are those of the world's water, p_air is the
-pressure of the atmosphere at that altitude (`environment.water`, `environment.atmosphere`). The term in brackets is
+pressure of the atmosphere there (`environment.water`, `Environment.altitude_at`). The term in brackets is
 subtracted for a gauge pressure; `surface_pressure` is the air pressure that the instrument assumes. The instrument
 computes the depth from the measured pressure with the `assumed` water. The depth is therefore wrong if temperature,
 salinity, latitude or weather differ, or if the pressure has an injected bias. In air it is negative, about 1 mm per
@@ -157,13 +157,13 @@ class Depth:
         if below is None:
             raise SensorError("the world of a depth sensor", allowed=NO_WATER, remedy=REMEDY)
         surface = 0.0 if water is None else water.surface
-        elevation = environment.origin.elevation if environment.origin else 0.0
-        height, air = motion.at(ticks.time).position_w[:, 2], environment.atmosphere
-        depth = surface - height
+        position_w = motion.at(ticks.time).position_w
+        depth = surface - position_w[:, 2]
         wet = depth >= 0.0
-        pressure = np.empty(depth.shape[0])
-        pressure[wet] = air.pressure_at(np.array([elevation + surface]))[0] + below(depth[wet])
-        pressure[~wet] = air.pressure_at(height[~wet] + elevation)
+        in_air = position_w.copy()
+        in_air[wet, 2] = surface
+        pressure = environment.atmosphere.pressure_at(environment.altitude_at(in_air))
+        pressure[wet] += below(depth[wet])
         ideal = {
             "pressure": pressure - self._pressure_offset,
             "depth": depth,

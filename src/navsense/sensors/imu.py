@@ -279,8 +279,12 @@ class Imu:
             "earth rotation: measured": self.earth_rotation,
             "warning: resolves the earth's rate (7.3e-5 rad/s), which requires earth_rotation": is_rate_missing,
         }
-        others = replace(self, orientation=True, averaged=False, earth_rotation=False)
-        return (*describe_fields(others), *(line for line, applies in lines.items() if applies))
+        if self.reference is not None:
+            # Without digits of rounding errors: 0 and not 4e-17, nor -0.
+            numbers = " ".join(f"{round(number, 9) + 0.0:g}" for number in self.reference)
+            lines[f"reference of the orientation, to the world (w x y z): {numbers}"] = True
+        spec = replace(self, orientation=True, averaged=False, earth_rotation=False, reference=None)
+        return (*describe_fields(spec), *(line for line, applies in lines.items() if applies))
 
     @property
     def signals(self) -> tuple[str, ...]:

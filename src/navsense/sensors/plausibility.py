@@ -108,7 +108,7 @@ def check_values(kind: str, name: str, unit: str, array: FloatArray) -> None:
         sizes = _compute_sizes(array)
         rms = math.sqrt(float((sizes * sizes).sum()) / max(sizes.size, 1))
         is_g = largest < GRAVITY and G_SIZES[0] <= rms <= G_SIZES[1]
-        units = ["g"] if is_g else [one for one in _find_units(unit, rms, limit) if one == "mg"]
+        units = ["g"] if is_g else [candidate for candidate in _find_units(unit, rms, limit) if candidate == "mg"]
         if units:
             _warn(f"{name}: its RMS size is {rms:g} m/s^2; {_make_unit_remedy(units, unit)}")
     if kind == "air_pressure" and unit == "Pa":
@@ -143,7 +143,7 @@ def _compute_median_size(array: FloatArray) -> float:
 def _find_units(unit: str, size: float, limit: float) -> list[str]:
     """Return the other units in which `size` is a typical value."""
     low, high = EARTH_VALUES.get(unit, (0.0, limit))
-    return [one for one, factor in OTHER_UNITS.get(unit, {}).items() if low <= size * factor <= high]
+    return [candidate for candidate, factor in OTHER_UNITS.get(unit, {}).items() if low <= size * factor <= high]
 
 
 def _make_unit_remedy(units: list[str], unit: str) -> str:

@@ -162,13 +162,13 @@ class Cone:
         length = math.hypot(*self.axis)
         x, y, z = (part / length for part in self.axis)
         level = math.hypot(x, y)
-        left = (-y / level, x / level, 0.0) if level > 0.0 else (0.0, 1.0, 0.0)
-        up = (y * left[2] - z * left[1], z * left[0] - x * left[2], x * left[1] - y * left[0])
+        side = (-y / level, x / level, 0.0) if level > 0.0 else (0.0, 1.0, 0.0)
+        up = (y * side[2] - z * side[1], z * side[0] - x * side[2], x * side[1] - y * side[0])
         rays: list[Vector] = []
         for k in range(count):
             around = 2.0 * math.pi * k / count
             a, b, c = math.cos(angle), math.sin(angle) * math.cos(around), math.sin(angle) * math.sin(around)
-            ray = [a * d + b * p + c * q for d, p, q in zip((x, y, z), left, up, strict=True)]
+            ray = [a * d + b * p + c * q for d, p, q in zip((x, y, z), side, up, strict=True)]
             rays.append((ray[0], ray[1], ray[2]))
         return rays
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -14,7 +15,7 @@ from navsense.environment.terrain.base import LazyShape
 from navsense.environment.terrain.scene import Body, Scene
 from navsense.motion.base import Motion
 from navsense.motion.derived import attach
-from navsense.motion.joints import JointMotion, JointTrack, JointTracks, JointUnit
+from navsense.motion.joints import JointMotion, JointTrack, JointTracks, JointUnit, unwrap
 from navsense.motion.stationary import Stationary
 from navsense.sensors.base import UsesRayCasting
 from navsense.world import JOINT_KINDS, Joint, Link, Model, MountedSensor, World
@@ -47,35 +48,105 @@ UNITS_OF_KINDS: Mapping[str, JointUnit] = {"revolute": "rad", "prismatic": "m"}
 def replace_joint_tracks(world: World, tracks: JointTracks) -> World:
     """Return the world with joints that follow these tracks; a key is any unambiguous ending of a joint's name.
 
+    Joints without a track that mimic one with a track follow it. A topic of joints has those of the whole robot: the
+    ones that the world lacks, or that cannot move, are left out if another one moves. A note lists them.
+
     Raises `SimulationError` for an unknown joint, a joint that has no position, and a joint in a loop of links.
     """
-    models = {joint.name: model for model in world.models for joint in model.joints}
-    kinds = {joint.name: JOINT_KINDS.get(joint.type, "") for model in world.models for joint in model.joints}
+    joints = {joint.name: (model, joint) for model in world.models for joint in model.joints}
+    kinds = {name: joint.type for name, (_, joint) in joints.items()}
+    movable = [name for name, kind in kinds.items() if kind in JOINT_KINDS]
     moved: dict[str, JointTrack] = {}
-    for given, track in tracks.items():
-        name = resolve_name(given, models, "joint", error=SimulationError, where=track.where)
+    left_out: list[str] = []
+    for key, track in tracks.items():
+        if _is_of_topic(track) and not any(name == key or name.endswith(f"::{key}") for name in movable):
+            left_out.append(key)
+            continue
+        name = _resolve_joint(key, track, kinds)
+        model, joint = joints[name]
         if name in moved:
-            raise SimulationError("joint", given, allowed=f"is a second track of {name}", where=track.where)
-        if models[name].static:
+            raise SimulationError("joint", key, allowed=f"is a second track of {name}", where=track.where)
+        if model.static:
             allowed = "is a joint of a static model and cannot move"
             raise SimulationError("joint", name, allowed=allowed, where=track.where)
-        unit = UNITS_OF_KINDS.get(kinds[name], track.unit)
+        kind = JOINT_KINDS[joint.type]
+        unit = UNITS_OF_KINDS[kind]
         if track.unit not in ("", unit):
-            allowed = f"must be {unit}: the joint is {kinds[name]}"
+            allowed = f"must be {unit}: the joint is {kind}"
             raise SimulationError(f"unit of joint {name}", track.unit, allowed=allowed, where=track.where)
-        moved[name] = track
+        is_endless = kind == "revolute" and joint.lower == -math.inf and joint.upper == math.inf
+        moved[name] = unwrap(track) if is_endless else track
+    if left_out:
+        first = next((name for name, track in moved.items() if _is_of_topic(track)), None)
+        if first is None:
+            first = _resolve_joint(left_out[0], tracks[left_out[0]], kinds)
+        note = f"joints of the log that the world lacks or cannot move: {', '.join(left_out)}"
+        moved[first] = replace(moved[first], notes=(*moved[first].notes, note))
+    _move_followers(world, moved)
     changed = []
     for model in world.models:
-        joints = tuple(replace(joint, track=moved.get(joint.name, joint.track)) for joint in model.joints)
-        changed.append(replace(model, joints=joints))
-        for joint in joints:
+        model_joints = tuple(replace(joint, track=moved.get(joint.name, joint.track)) for joint in model.joints)
+        changed.append(replace(model, joints=model_joints))
+        for joint in model_joints:
             if joint.track is not None:
-                _check_tree(joint, joints)
+                _check_tree(joint, model_joints)
     return replace(world, models=tuple(changed))
+
+
+def _is_of_topic(track: JointTrack) -> bool:
+    """Return True for a track of a recorded topic."""
+    return track.source is not None and bool(track.source.series)
+
+
+def _resolve_joint(key: str, track: JointTrack, kinds: Mapping[str, str]) -> str:
+    """Return the joint with a name, or the only one with this ending. Raise `SimulationError` if it cannot move."""
+    movable = [name for name, kind in kinds.items() if kind in JOINT_KINDS]
+    has_entry = any(name == key or name.endswith(f"::{key}") for name in kinds)
+    name = resolve_name(key, kinds if has_entry else movable, "joint", error=SimulationError, where=track.where)
+    if name not in movable:
+        allowed = f"must be of type {', '.join(JOINT_KINDS)} to be moved"
+        remedy = "remove it from the log of joints"
+        kind = kinds[name]
+        raise SimulationError(f"type of joint {name}", kind, allowed=allowed, where=track.where, remedy=remedy)
+    return name
+
+
+def _move_followers(world: World, moved: dict[str, JointTrack]) -> None:
+    """Add the tracks of joints that mimic a joint that moves, also of those that mimic a follower.
+
+    A follower that a loop of links holds stands still, and its leader has a note.
+    """
+    queue = list(moved)
+    for leader in queue:
+        for model in world.models:
+            for joint in model.joints:
+                mimic = joint.mimic
+                if mimic is None or mimic.leader != leader or joint.name in moved or joint.type not in JOINT_KINDS:
+                    continue
+                track = moved[leader]
+                if _is_in_loop(joint, model.joints):
+                    note = f"{joint.name}, which mimics {leader}, stands still: it is in a loop of links"
+                    moved[leader] = replace(track, notes=(*track.notes, note))
+                    continue
+                position = mimic.multiplier * (track.position - mimic.reference) + mimic.offset
+                notes = (f"{joint.name} mimics {leader}",)
+                try:
+                    moved[joint.name] = replace(track, position=position, unit="", notes=notes)
+                except MotionError as error:
+                    error.what, error.where = error.what.replace("a joint", f"joint {joint.name}"), track.where
+                    raise
+                queue.append(joint.name)
 
 
 def _check_tree(moved: Joint, joints: Sequence[Joint]) -> None:
     """Raise `SimulationError` if other joints connect the two links of a joint that moves."""
+    if _is_in_loop(moved, joints):
+        allowed = "must not be in a loop of links: other joints hold its links together"
+        raise SimulationError("joint", moved.name, allowed=allowed, remedy="remove it from the log of joints")
+
+
+def _is_in_loop(moved: Joint, joints: Sequence[Joint]) -> bool:
+    """Return True if other joints connect the two links of a joint."""
     connected, queue = {moved.parent}, [moved.parent]
     for name in queue:
         for joint in joints:
@@ -84,9 +155,7 @@ def _check_tree(moved: Joint, joints: Sequence[Joint]) -> None:
                 if other not in connected:
                     connected.add(other)
                     queue.append(other)
-    if moved.child in connected:
-        allowed = "must not be in a loop of links: other joints hold its links together"
-        raise SimulationError("joint", moved.name, allowed=allowed, remedy="remove it from the log of joints")
+    return moved.child in connected
 
 
 def list_joint_ends(world: World) -> dict[str, float]:
@@ -99,12 +168,21 @@ def list_joint_ends(world: World) -> dict[str, float]:
     return {name: track.end for name, track in tracks.items()}
 
 
+def check_no_recorded_motion(world: World) -> None:
+    """Raise `SimulationError` for a model that moved in the recording of this world, and has no motion now."""
+    for model in world.models:
+        if isinstance(model.motion, Stationary) and model.motion.is_recorded:
+            allowed = "moved in the recording, whose world does not have its motion"
+            remedy = "give its log or the recording: motion="
+            raise SimulationError("motion of model", model.name, allowed=allowed, remedy=remedy)
+
+
 def resolve_motions(world: World) -> Motions:
     """Return the motion of each model; a model without a motion is stationary at its pose."""
     resolved: dict[str, Motion] = {}
     for model in world.models:
         start = model.pose @ model.link(model.canonical_link).pose if model.links else model.pose
-        resolved[model.name] = Stationary(start) if model.motion is None else model.motion
+        resolved[model.name] = Stationary(start) if model.root_motion is None else model.root_motion
     return resolved
 
 

@@ -37,6 +37,7 @@ from navsense.simulation.motions import (
     Motions,
     build_scene,
     check_motion_ends,
+    check_no_recorded_motion,
     list_joint_ends,
     make_environment,
     make_link_motion,
@@ -265,6 +266,8 @@ def prepare(
     if not INTERPRETED:
         load_numba()  # its errors must come before an output replaces an older file
     world = replace_motions(world, motions or {})
+    joint_ends = list_joint_ends(world)
+    check_no_recorded_motion(world)
     model_motions = resolve_motions(world)
     seed, current_field = check_seed(seed), world.environment.current
     currents = () if current_field is None else tuple(realise(current_field, seed, run) for run in runs)
@@ -273,10 +276,8 @@ def prepare(
     if live:
         seconds = math.inf
     else:
-        seconds = check_duration(
-            find_common_end(model_motions, list_joint_ends(world)) if duration is None else duration
-        )
-        check_motion_ends(model_motions, seconds, list_joint_ends(world))
+        seconds = check_duration(find_common_end(model_motions, joint_ends) if duration is None else duration)
+        check_motion_ends(model_motions, seconds, joint_ends)
     scene = build_scene(world, model_motions, driven_links)
     return Session(
         world=world,

@@ -442,12 +442,13 @@ class McapReader:
                 if offset + length > self._byte_range[1]:
                     raise DamagedError("its index points outside the file")
                 name = records.FieldReader(raw.body[16:]).read_string()
-                found = list(records.read_records(self.file, offset, offset + length))
+                metadata_records = list(records.read_records(self.file, offset, offset + length))
                 if self._has_summary_crc and [
-                    (entry.opcode, len(entry.body), records.FieldReader(entry.body).read_string()) for entry in found
+                    (entry.opcode, len(entry.body), records.FieldReader(entry.body).read_string())
+                    for entry in metadata_records
                 ] != [(records.METADATA, length - records.RECORD_HEADER.size, name)]:
                     raise DamagedError("its metadata are not those of its index")
-                yield from found
+                yield from metadata_records
             else:
                 yield raw
 

@@ -113,9 +113,9 @@ def _rename_fields(types: Mapping[str, Any], *, to_ros1: bool) -> dict[str, Any]
     for kind, ros1_names in ROS1_FIELD_NAMES.items():
         if kind in renamed:
             names = ros1_names if to_ros1 else {old: new for new, old in ros1_names.items()}
-            constants, members, *others = renamed[kind]
+            constants, members, *rest = renamed[kind]
             members = [(names.get(name, name), description) for name, description in members]
-            renamed[kind] = (constants, members, *others)
+            renamed[kind] = (constants, members, *rest)
     return renamed
 
 

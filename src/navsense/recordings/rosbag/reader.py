@@ -77,7 +77,7 @@ def open_bag(path: Path) -> Iterator[IndexedReader]:
             if file.read(len(BAG_START)) != BAG_START:
                 allowed, remedy = f"must start with {BAG_START.decode()}", "copy it again, or name another file"
                 raise RecordingError("is not a ROS 1 bag", where=Where(str(path)), allowed=allowed, remedy=remedy)
-    remedy = find_damaged_file_remedy(path) if is_ros1 else ""
+    remedy = find_damaged_file_remedy(path) if is_ros1 else "copy it again: a damaged bag of ROS 2 cannot be recovered"
     with limit_rosbags():
         with map_bag_errors(path, remedy):
             reader: Any = Ros1Reader(path) if is_ros1 else Reader(folder)
@@ -215,7 +215,9 @@ def map_bag_errors(path: Path, remedy: str = "") -> Iterator[None]:
         if isinstance(error, OSError) and error.strerror:
             raise
         reason = describe_error(error).replace(f"{path}/", "").rstrip(".")
-        raise RecordingError(f"cannot be read: {reason}", where=Where(str(path)), remedy=remedy) from error
+        allowed = "" if path.suffix.lower() == ".bag" else "must be a complete bag of ROS 2"
+        what = f"cannot be read: {reason}"
+        raise RecordingError(what, allowed=allowed, where=Where(str(path)), remedy=remedy) from error
 
 
 def _list_mcap_files(reader: Any) -> list[Path]:

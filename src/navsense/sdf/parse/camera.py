@@ -27,22 +27,22 @@ from typing import NamedTuple
 from navsense.core.pose import Pose
 from navsense.sdf.binder import ElementBinding
 from navsense.sdf.context import Context
-from navsense.sdf.parse.children import parse_child_count, parse_child_number, parse_child_text
+from navsense.sdf.parse.children import parse_child_count, parse_child_number
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.schema import CAMERA, CAMERA_IMAGE, CAMERA_LENS, MULTICAMERA_TYPE, POSE, WIDE_ANGLE_TYPES
-from navsense.sdf.values import invalid_value, map_spec_errors, parse_pose
+from navsense.sdf.values import invalid_value, map_spec_errors, parse_pose, parse_text
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.camera import (
     DEFAULT_FIELD_OF_VIEW,
     DEFAULT_HEIGHT,
     DEFAULT_WIDTH,
-    OPTICAL,
     UNKNOWN_INTRINSICS,
     Camera,
     CameraIntrinsics,
     CameraProjection,
     LensDistortion,
 )
+from navsense.world import OPTICAL, OpticalFrame
 
 DISTORTION = ElementBinding(
     LensDistortion, unsupported={"center": "the message has no centre of distortion; it is the principal point"}
@@ -86,8 +86,7 @@ def parse(context: Context, type_element: Element | None, sensor_context: Sensor
             reason = "a wide-angle camera has no pinhole: K and P are zero; give <lens><intrinsics>"
             context.add_note("warning", f"<camera>: {sensor_context.name}", reason, type_element.where)
     with map_spec_errors(type_element):
-        camera = Camera(width, height, intrinsics, distortion, projection)
-    return _apply_optical_frame(context, type_element, sensor_context, camera)
+        return Camera(width, height, intrinsics, distortion, projection)
 
 
 def _parse_size(context: Context, type_element: Element) -> tuple[int, int]:
@@ -122,15 +121,13 @@ def _make_intrinsics(
         return CameraIntrinsics.from_field_of_view(view, width, height)
 
 
-def _apply_optical_frame(
-    context: Context, type_element: Element, sensor_context: SensorContext, camera: Camera
-) -> Camera:
-    """Return a camera with the frame of its messages: that of a link of its model, or an optical frame of its own."""
-    child = type_element.find("optical_frame_id")
+def parse_optical_frame(type_element: Element | None, sensor_context: SensorContext) -> OpticalFrame | None:
+    """Return the frame of a camera's messages: that of a link of its model, or an optical frame of its own."""
+    child = None if type_element is None else type_element.find("optical_frame_id")
     if child is None or not child.text:
-        return camera
-    name = parse_child_text(context, type_element, "optical_frame_id", "")
-    return replace(camera, optical_frame=name, optical_pose=sensor_context.find_pose(name) or OPTICAL)
+        return None
+    name = parse_text(child, parent="camera")
+    return OpticalFrame(name, sensor_context.find_pose(name) or OPTICAL)
 
 
 def make_info_topic(declared_type: str, topic: str) -> str:
@@ -200,11 +197,11 @@ def split_multicamera(context: Context, sensor: Element, type_element: Element) 
         context.check(child, POSE)
         with context.collect_errors():
             pose = parse_pose(child, parent=type_element.tag)
-    own = replace(type_element, children=[one for one in type_element.children if one is not child])
+    camera = replace(type_element, children=[element for element in type_element.children if element is not child])
     name = type_element.get_attribute("name") or ""
     children = [
-        replace(one, text=f"{one.text}/{name}/image") if one.tag == "topic" and one.text else one
-        for one in sensor.children
-        if one.tag != type_element.tag
+        replace(element, text=f"{element.text}/{name}/image") if element.tag == "topic" and element.text else element
+        for element in sensor.children
+        if element.tag != type_element.tag
     ]
-    return replace(sensor, children=[*children, own]), pose
+    return replace(sensor, children=[*children, camera]), pose

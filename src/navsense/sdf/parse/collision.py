@@ -85,9 +85,9 @@ class SolidParser:
         if needed:
             return self._parse_shape(collision, needed=True)
         shape = None
-        with self.context.hold_problems() as problems:
+        with self.context.defer_problems() as problems:
             shape = self._parse_shape(collision, needed=False)
-        self.context.note_harmless(problems, "skipped: no sensor's rays can hit it")
+        self.context.add_warnings(problems, "skipped: no sensor's rays can hit it")
         return None if problems else shape
 
     def _parse_shape(self, collision: Element, *, needed: bool) -> Shape | None:

@@ -218,9 +218,9 @@ class _CurrentPlugin:
             year, month, day, hour, minute = (int(number) for number in numbers)
             return datetime(year, month, day, hour, minute, tzinfo=UTC)
         except (ValueError, OverflowError) as error:
-            shown = " ".join(f"{number:g}" for number in numbers)
+            text = " ".join(f"{number:g}" for number in numbers)
             allowed = f"must be year, month, day, hour and minute of a date: {error}"
-            raise invalid_value(child, shown, allowed, parent=element.tag) from error
+            raise invalid_value(child, text, allowed, parent=element.tag) from error
 
     def _require_number(self, element: Element, tag: str) -> float:
         """Return the number of a required child."""

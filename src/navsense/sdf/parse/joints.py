@@ -1,20 +1,24 @@
 """`<joint>`: the joints between the links of a top-level model.
 
 The position of a joint in the file is 0. Its axis has the coordinates of the frame in `expressed_in`, by default those
-of the joint.
+of the joint. `<mimic>` is that of SDF 1.11.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
+from navsense.core.names import suggest_name
 from navsense.core.pose import conjugate, rotate
 from navsense.core.typing import Vector
 from navsense.sdf.context import Context
 from navsense.sdf.frame_graph import find_fixed_link
-from navsense.sdf.frames import FrameNode, FramePoses, Scope, find_frame
-from navsense.sdf.values import parse_vector
-from navsense.world import Joint
+from navsense.sdf.frames import FrameNode, FramePoses, Scope, find_frame, list_frame_names
+from navsense.sdf.parse.children import parse_child_number
+from navsense.sdf.values import invalid_value, parse_vector
+from navsense.sdf.xml_reader import Element
+from navsense.world import Joint, Mimic
 
 DEFAULT_AXIS = (0.0, 0.0, 1.0)
 
@@ -36,7 +40,67 @@ def _parse_joints(context: Context, scopes: tuple[Scope, ...], poses: FramePoses
             with context.collect_errors():
                 pose = poses.find_pose(node)
                 axis = _parse_axis(node, scope, poses)
-                yield Joint(node.name, parent.name, child.name, node.element.get_attribute("type") or "", pose, axis)
+                kind = node.element.get_attribute("type") or ""
+                lower, upper = (-math.inf, math.inf) if kind == "continuous" else _parse_limits(node)
+                mimic = _parse_mimic(context, node, scope)
+                yield Joint(node.name, parent.name, child.name, kind, pose, axis, None, lower, upper, mimic)
+
+
+def _parse_mimic(context: Context, node: FrameNode, scope: Scope) -> Mimic | None:
+    """Return how the first axis follows another joint; None without a joint of the model that it could follow."""
+    axes = node.element.find_all("axis", "axis2")
+    mimics = {axis.tag: mimic for axis in axes if (mimic := axis.find("mimic")) is not None}
+    if "axis2" in mimics:
+        context.add_note("unsupported", "<axis2><mimic>", "the second axis does not move", mimics["axis2"].where)
+    if "axis" not in mimics:
+        return None
+    mimic = mimics["axis"]
+    numbers = [
+        parse_child_number(context, mimic, tag, default)
+        for tag, default in (("multiplier", 1.0), ("offset", 0.0), ("reference", 0.0))
+    ]
+    name = mimic.get_attribute("joint") or ""
+    leader = find_frame(scope, name)
+    reason = ""
+    if mimic.get_attribute("axis") not in (None, "axis"):
+        reason = "follows a second axis, which does not move"
+    elif leader is None or leader.kind != "joint":
+        joints = [frame for frame in list_frame_names(scope) if (find_frame(scope, frame) or node).kind == "joint"]
+        reason = f"must name a joint of the model; {suggest_name(name, joints) or 'correct the name'}"
+    elif leader is node:
+        reason = "is the joint itself; name the joint that it follows"
+    if leader is None or reason:
+        context.add_note("warning", f'<mimic joint="{name}">', f"{reason}: the joint does not follow", mimic.where)
+        return None
+    return Mimic(leader.name, *numbers)
+
+
+NO_LIMIT = 1e16
+"""A limit of SDF that is none, and its default; rad or m."""
+
+
+def _parse_limits(node: FrameNode) -> tuple[float, float]:
+    """Return the limits of the first axis (rad or m). Raises `SdfError` for a text that is no number."""
+    axis = node.element.find("axis")
+    limit = None if axis is None else axis.find("limit")
+    lower, upper = (_parse_limit(None if limit is None else limit.find(tag)) for tag in ("lower", "upper"))
+    return (
+        lower if lower is not None and lower > -NO_LIMIT else -math.inf,
+        upper if upper is not None and upper < NO_LIMIT else math.inf,
+    )
+
+
+def _parse_limit(element: Element | None) -> float | None:
+    """Return a limit, which may be infinite; None without one."""
+    if element is None or not element.text:
+        return None
+    try:
+        value = float(element.text)
+    except ValueError:
+        value = math.nan
+    if math.isnan(value):
+        raise invalid_value(element, element.text, "must be a number or inf", parent="limit")
+    return value
 
 
 def _find_link(node: FrameNode, models: dict[FrameNode, Scope]) -> FrameNode | None:

@@ -3,8 +3,8 @@
 navsense runs no actuator. A model with an actuator and without a motion is stationary, and its world has a warning
 (`navsense.world`).
 
-A joint is actuated if a plug-in of the model names it, if its `<limit>` has an `<effort>` above 0, or if a
-`<transmission>` or `<ros2_control>` of URDF drives it. A plug-in that moves a model has one of the words of
+A joint is actuated if a plug-in of the model names it, or if its `<limit>` has an `<effort>` above 0. In URDF, a
+`<transmission>` or `<ros2_control>` may also drive it. A plug-in that moves a model has one of the words of
 `ACTUATOR_WORDS` in its file or name. The words cover Gazebo, Gazebo Classic, the UUV Simulator, VRX, RotorS, PX4 and
 ArduPilot.
 """
@@ -62,7 +62,8 @@ def parse_model(
     links = tuple(Link(link.name, poses.find_pose(link)) for inner in scopes for link in inner.list_frames("link"))
     pose = world_poses.find_pose(scope.frame)
     drive = None if static else parse_drive(context, scope, poses)
-    log_context = make_log_context(environment, pose @ poses.find_pose(scope.canonical), drive)
+    root = poses.find_pose(scope.canonical)
+    log_context = make_log_context(environment, scope.frame.name, root, drive)
     model = Model(
         name=scope.frame.name,
         links=links,
@@ -137,18 +138,18 @@ def _find_actuators(model: Element) -> tuple[str, ...]:
     """Return descriptions of the actuators of a model and its nested models; plug-ins come before joints."""
     parts = list(_walk_candidates(model))
     driven = {text for part in parts if part.tag == "plugin" for text in (element.text for element in part.walk())}
-    found: dict[str, None] = {}
+    actuators: dict[str, None] = {}
     for part in parts:
         name = part.get_attribute("name") or ""
         if part.tag == ACTUATOR_TAG:
-            found[name] = None
+            actuators[name] = None
         elif part.tag == "plugin":
             file = part.get_attribute("filename") or ""
             if is_actuator(file, name):
-                found[f"plug-in {file or name}"] = None
+                actuators[f"plug-in {file or name}"] = None
         elif part.get_attribute("type") != "fixed" and (name in driven or _has_effort(part)):
-            found[f"joint {name}"] = None
-    return tuple(sorted(found, key=lambda words: words.startswith("joint")))
+            actuators[f"joint {name}"] = None
+    return tuple(sorted(actuators, key=lambda words: words.startswith("joint")))
 
 
 def _walk_candidates(element: Element) -> Iterator[Element]:

@@ -79,8 +79,8 @@ def _read_motion(element: Element, log_context: LogContext, drive: Drive | None)
     if file is None:
         raise invalid_value(element, "empty", "must be the path of a motion log", attribute="file")
     bandwidth = parse_attribute_number(element, "bandwidth", above=0.0)
-    given = {name: parse_attribute_number(element, name, above=0.0) for name in LIMIT_ATTRIBUTES}
-    limits = {name: value for name, value in given.items() if value is not None}
+    attributes = {name: parse_attribute_number(element, name, above=0.0) for name in LIMIT_ATTRIBUTES}
+    limits = {name: value for name, value in attributes.items() if value is not None}
     try:
         motion = load_motion(Path(element.path).parent / file, log_context, bandwidth=bandwidth)
     except (OSError, ValueError) as error:

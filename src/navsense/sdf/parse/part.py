@@ -69,8 +69,8 @@ def _make_stddev_argument(spec: Any) -> dict[str, float]:
     if not isinstance(spec, Dvl):
         return {}
     noise = spec.bottom.noise
-    is_given = noise.has_white_noise or noise is EXPLICIT_NO_NOISE or spec.bottom_mode is TrackMode.NEVER
-    return {"stddev": noise.stddev} if is_given else {}
+    has_stddev = noise.has_white_noise or noise is EXPLICIT_NO_NOISE or spec.bottom_mode is TrackMode.NEVER
+    return {"stddev": noise.stddev} if has_stddev else {}
 
 
 def _select_part_fields(spec: Any, part: Any, *, classic: bool) -> dict[str, Any]:

@@ -131,9 +131,9 @@ def _parse_ray_noise(context: Context, type_element: Element, sensor_context: Se
         return parse_noise(context, replace(element, attributes=attributes), classic=sensor_context.classic)
     context.check(element, RAY_NOISE)
     context.check(child, LEAF)
-    children = [other for other in element.children if other is not child]
-    moved = replace(element, attributes={"type": child.text}, children=children)
-    return parse_noise(context, moved, classic=sensor_context.classic)
+    children = [sibling for sibling in element.children if sibling is not child]
+    noise = replace(element, attributes={"type": child.text}, children=children)
+    return parse_noise(context, noise, classic=sensor_context.classic)
 
 
 def _apply_resolution(context: Context, parent: Element, noise: Noise) -> Noise:

@@ -19,7 +19,7 @@ from navsense.sdf.frames import FrameNode, Scope
 from navsense.sdf.names import check_unique, join_names, make_default_topic, normalize_topic, parse_name
 from navsense.sdf.parse import air_pressure, altimeter, camera, depth, doppler, imu, navsat
 from navsense.sdf.parse import range as range_sensor
-from navsense.sdf.parse.children import parse_child_flag, parse_child_number, parse_child_vector
+from navsense.sdf.parse.children import parse_child_flag, parse_child_number
 from navsense.sdf.parse.clock import ClockRegistry, parse_latency
 from navsense.sdf.parse.faults import parse_faults
 from navsense.sdf.parse.model import ParsedModel
@@ -30,16 +30,16 @@ from navsense.sdf.parse.type_element import TypeElementParser, make_type_element
 from navsense.sdf.parse.world import DEFAULT_STEP, parse_classic
 from navsense.sdf.plugins import dsros_dvl
 from navsense.sdf.plugins.base import (
-    MODEL_NAMESPACE,
+    NED_SUFFIX,
     SENSOR_EXTENSIONS,
     ModelPlugin,
     SensorPlugin,
     parse_topic,
-    set_child,
+    resolve_topic,
 )
 from navsense.sdf.plugins.namespace import add_namespace, find_beam_namespaces
-from navsense.sdf.plugins.registry import MODEL_PLUGINS, find_model_plugin, find_sensor_plugin
-from navsense.sdf.ros_names import find_declared_namespace, join_ros_topic
+from navsense.sdf.plugins.registry import MODEL_PLUGINS, find_model_plugin, find_sensor_plugin, list_sensor_files
+from navsense.sdf.ros_names import ROS2_SCHEMA, ROS2_TAG, find_declared_namespace, join_ros_topic
 from navsense.sdf.values import invalid_choice, invalid_value, parse_text, require_child
 from navsense.sdf.xml_reader import Element
 from navsense.sensors import SENSORS
@@ -72,15 +72,15 @@ TYPE_ELEMENT_PARSERS: Mapping[str, TypeElementParser] = {
 A type without a special parser, such as the magnetometer, has that of `type_element`: each field is a child.
 """
 
-SENSOR_SCHEMAS: Mapping[str, ElementSchema] = {name: schema.make_sensor_schema(name) for name in TYPE_ELEMENT_PARSERS}
+SENSOR_SCHEMAS: Mapping[str, ElementSchema] = {
+    name: replace(schema.make_sensor_schema(name), plugins=list_sensor_files(name)) for name in TYPE_ELEMENT_PARSERS
+}
+"""Sensor type -> schema of its `<sensor>`; `_apply_plugin` takes the plug-ins that are read."""
 
 _NO_OFFSET = Pose()
 
 _DEPTH_TYPE, _DEPTH_CAMERA_TYPE = "depth", "depth_camera"
 """Types that are both a sensor of navsense and an older camera of Gazebo."""
-
-
-NOT_DRAWN = "the beams of an ADCP are not drawn"
 
 
 class ConvertedPlugin(NamedTuple):
@@ -129,7 +129,7 @@ class SensorParser:
             for element in scope.element.find_all("plugin"):
                 plugin = find_model_plugin(element)
                 if plugin is None:
-                    self.context.note_unread_plugin(scope.element.tag, element, MODEL_PLUGINS)
+                    self.context.note_plugin(scope.element.tag, element, MODEL_PLUGINS)
                     continue
                 with self.context.collect_errors():
                     plugin_element = add_namespace(self.context, element, plugin.schema)
@@ -148,6 +148,10 @@ class SensorParser:
         self.context.check(element, plugin.schema)
         link = self._find_plugin_link(parsed_model, scope, element, plugin)
         name = join_names(element, link.name, parse_name(element))
+        first = next((sensor for sensor in sensors if sensor.name == name), None)
+        if first is not None:
+            allowed, remedy = "must be unique among the sensors of its link", f"first at {first.where}; rename one"
+            raise invalid_value(element, parse_name(element), allowed, attribute="name", remedy=remedy)
         if plugin.parse is None:
             sensor = self._convert_plugin(scope, link, element, plugin)
             converted = ConvertedPlugin(element, plugin)
@@ -156,6 +160,8 @@ class SensorParser:
             )
             return
         topic = parse_topic(element, plugin.tags.topic, plugin.tags.namespace)
+        if topic:
+            topic = resolve_topic(self.context, element.find(plugin.tags.topic) or element, topic) or ""
         sensor_context = self._make_sensor_context(parsed_model, scope, element, name, link, Pose())
         plugin_sensor = plugin.parse(self.context, element, sensor_context, sensors)
         if plugin_sensor is None:
@@ -171,7 +177,7 @@ class SensorParser:
             sensor_context,
             plugin_sensor.spec,
             link=link.name,
-            pose=plugin_sensor.pose,
+            pose=Pose(),
             rate=self._parse_rate(element, plugin.tags.default_rate, plugin.tags.rate),
             topic=self._claim_topic(element, topic or default_topic, name, plugin.tags.topic),
             frame=link.name.removeprefix(f"{scope.frame.name}::") + plugin_sensor.frame_suffix,
@@ -180,18 +186,20 @@ class SensorParser:
     def _find_plugin_link(
         self, parsed_model: ParsedModel, scope: Scope, element: Element, plugin: ModelPlugin
     ) -> FrameNode:
-        """Return the link of a plug-in of a model, by default its canonical link. Raises `SdfError`."""
-        links = {frame.name: frame for _, frame in parsed_model.list_links()}
+        """Return the link of a plug-in of a model, by default its canonical link. Raises `SdfError`.
+
+        Its name is that in the model of the plug-in, or the full name, as Gazebo's `World::GetEntity` accepts it.
+        """
         child = element.find(plugin.tags.link) if plugin.tags.link else None
         if child is None and not plugin.tags.requires_link and scope.canonical is not None:
-            return links[scope.canonical.name]
+            return scope.canonical
         child = child or require_child(element, plugin.tags.link)
         link_name = parse_text(child, parent=element.tag)
-        link = f"{scope.frame.name}::{link_name}"
-        if link not in links:
-            known = (name.removeprefix(f"{scope.frame.name}::") for name in links)
-            raise invalid_choice(child, link_name, known, parent=element.tag)
-        return links[link]
+        link = _find_link(parsed_model, scope, link_name)
+        if link is None:
+            names = (frame.name.removeprefix(f"{scope.frame.name}::") for _, frame in parsed_model.list_links())
+            raise invalid_choice(child, link_name, names, parent=element.tag)
+        return link
 
     def _convert_plugin(self, scope: Scope, link: FrameNode, element: Element, plugin: ModelPlugin) -> Element:
         """Return the `<sensor>` with the values of a plug-in of a model."""
@@ -199,23 +207,20 @@ class SensorParser:
         children = [child for child in element.children if child.tag in SENSOR_EXTENSIONS]
         if plugin.convert is not None:
             children += plugin.convert(self.context, element)
-        numbers = [
-            parse_child_vector(self.context, element, tag, (0.0, 0.0, 0.0)) if tag else (0.0, 0.0, 0.0)
-            for tag in (tags.pose, tags.rotation)
-        ]
-        if any(map(any, numbers)):
-            children.append(element.make_element("pose", " ".join(repr(part) for row in numbers for part in row)))
+        children += tags.make_pose(self.context, element)
         rate = self._parse_rate(element, tags.default_rate, tags.rate) if tags.rate else tags.default_rate
         children.append(element.make_element("update_rate", repr(rate)))
         namespace = find_declared_namespace(element, tags.namespace)
         topic = join_ros_topic(namespace, element.get_text(tags.topic, tags.default_topic))
         if topic:
             children.append((element.find(tags.topic) or element).make_element("topic", topic))
-        frame = element.get_text(tags.frame) if tags.frame else ""
-        children.append(element.make_element("frame_id", frame or link.name.removeprefix(f"{scope.frame.name}::")))
+        suffix = NED_SUFFIX if tags.has_ned_axes(self.context, element) else ""
+        default_frame = link.name.removeprefix(f"{scope.frame.name}::") + suffix
+        frame = element.get_text(tags.frame, default_frame) if tags.frame else default_frame
+        children.append(element.make_element("frame_id", frame))
         attributes = {"name": parse_name(element), "type": plugin.sensor_type}
         sensor = element.make_element("sensor", children=children, attributes=attributes)
-        return copy_state(sensor, element)
+        return copy_state(self.context, sensor, element)
 
     def _claim_topic(self, element: Element, topic: str, name: str, tag: str) -> str:
         """Return a topic and reserve it. Raises `SdfError` for a topic that is already used."""
@@ -245,7 +250,8 @@ class SensorParser:
         return []
 
     def _note_not_simulated(self, element: Element, sensor_type: str, name: str, reason: str) -> None:
-        self.context.add_note("unsupported", f'<sensor type="{sensor_type}">: {name}', reason, element.where)
+        what = f'<sensor type="{sensor_type}">: {name}'
+        self.context.add_note("unsupported", what, reason, element.where, subject="sensor")
         self.context.note_plugins(element)
 
     def _parse_dsros_dvl(
@@ -315,10 +321,12 @@ class SensorParser:
         spec = self.type_element_parsers[sensor_type](self.context, type_element, sensor_context)
         if isinstance(spec, Range):
             spec = replace(spec, classic=sensor_context.classic)
-        if plugin is not None:
-            spec = plugin.entry.finish(self.context, plugin.element, spec, sensor_context)
-        if model_plugin is not None:
-            spec = model_plugin.entry.finish(self.context, model_plugin.element, spec, sensor_context)
+        for source in (plugin, model_plugin):
+            if source is not None and source.entry.refine_spec is not None:
+                spec = source.entry.refine_spec(self.context, source.element, spec, sensor_context)
+        optical_frame = None
+        if isinstance(spec, Camera):
+            optical_frame = camera.parse_optical_frame(type_element, sensor_context)
         sensor = self._mount_sensor(
             parsed_model,
             scope,
@@ -330,32 +338,33 @@ class SensorParser:
             rate=self._parse_rate(element),
             topic=self._parse_topic(element, link, name, sensor_type),
             frame=self._parse_frame(element) or name,
+            optical_frame=optical_frame,
         )
         return [sensor]
 
     def _apply_plugin(self, sensor: Element, sensor_type: str, model: str) -> tuple[Element, AppliedPlugin | None]:
         """Return a sensor with the values of its plug-in as elements, and the plug-in; None if none is read."""
-        found = [
+        plugins = [
             AppliedPlugin(child, entry)
             for child in sensor.find_all("plugin")
             if (entry := find_sensor_plugin(child, sensor_type)) is not None
         ]
-        if not found:
+        if not plugins:
             return sensor, None
-        plugin, *others = found
+        plugin, *further_plugins = plugins
         self.context.check(plugin.element, plugin.entry.schema)
-        for other in others:
+        self.context.find_child(plugin.element, ROS2_TAG, ROS2_SCHEMA)
+        for further_plugin in further_plugins:
             reason = f"is one of several; the one on line {plugin.element.line} is used"
-            file = other.element.get_attribute("filename")
-            self.context.add_note("unsupported", f'<sensor><plugin filename="{file}">', reason, other.element.where)
-        elements = [plugin.element for plugin in found]
-        element = add_namespace(self.context, plugin.element, plugin.entry.schema, self.beam_namespaces)
-        others_removed = replace(sensor, children=[child for child in sensor.children if child not in elements])
-        applied = plugin.entry.apply(self.context, copy_state(others_removed, element), element)
-        topic = applied.find("topic")
-        if topic is not None and topic.text.startswith(MODEL_NAMESPACE):
-            topic = topic.make_element("topic", f"/{model}{topic.text.removeprefix(MODEL_NAMESPACE)}")
-            applied = set_child(applied, topic, replaces=True)
+            file = further_plugin.element.get_attribute("filename")
+            self.context.add_note(
+                "unsupported", f'<sensor><plugin filename="{file}">', reason, further_plugin.element.where
+            )
+        elements = [plugin.element for plugin in plugins]
+        default = model if plugin.entry.in_model_namespace else ""
+        element = add_namespace(self.context, plugin.element, plugin.entry.schema, self.beam_namespaces, default)
+        bare_sensor = replace(sensor, children=[child for child in sensor.children if child not in elements])
+        applied = plugin.entry.apply(self.context, copy_state(self.context, bare_sensor, element), element)
         return applied, plugin._replace(element=element)
 
     def _parse_multicamera(
@@ -368,10 +377,10 @@ class SensorParser:
             with self.context.collect_errors():
                 camera_name = parse_name(type_element)
                 check_unique(type_element, camera_name, cameras, "the cameras of its sensor")
-                one, offset = camera.split_multicamera(self.context, element, type_element)
+                camera_element, offset = camera.split_multicamera(self.context, element, type_element)
                 full_name = join_names(type_element, name, camera_name)
                 sensors += self._parse_simulated_sensor(
-                    parsed_model, scope, link, one, full_name, Camera.type, offset=offset
+                    parsed_model, scope, link, camera_element, full_name, Camera.type, offset=offset
                 )
         return sensors
 
@@ -401,15 +410,14 @@ class SensorParser:
 
     def _parse_visualize(self, element: Element, spec: Sensor) -> bool:
         """Return True if a sensor or a part of its type element is visualized; for a sensor without beams a note."""
-        is_visualized = False
-        for parent in element.walk():
-            child = parent.find("visualize")
-            if child is not None and isinstance(spec, Range | Dvl):
-                is_visualized |= parse_child_flag(self.context, parent, "visualize", default=False)
-            elif child is not None:
-                reason = NOT_DRAWN if isinstance(spec, Adcp) else schema.VISUAL_ONLY
-                self.context.add_note("unsupported", f"<{parent.tag}><visualize>", reason, child.where)
-        return is_visualized
+        parents = [parent for parent in element.walk() for child in parent.children if child.tag == "visualize"]
+        if isinstance(spec, Range | Dvl | Adcp):
+            flags = [parse_child_flag(self.context, parent, "visualize", default=False) for parent in parents]
+            return any(flags)
+        for parent in parents:
+            what = f"<{parent.tag}><visualize>"
+            self.context.add_note("unsupported", what, schema.VISUAL_ONLY, require_child(parent, "visualize").where)
+        return False
 
     def _make_sensor_context(
         self, parsed_model: ParsedModel, scope: Scope, element: Element, name: str, link: FrameNode, pose: Pose
@@ -436,9 +444,9 @@ class SensorParser:
         """Return the type element of a sensor, which may have another name than the type."""
         tags = (sensor_type, *schema.list_aliases(sensor_type))
         type_elements = [child for tag in tags if (child := element.find(tag)) is not None]
-        for other in type_elements[1:]:
+        for alias in type_elements[1:]:
             allowed = f"is another name of <{sensor_type}>; remove one of them"
-            self.context.add_problem(invalid_value(other, "is duplicated", allowed))
+            self.context.add_problem(invalid_value(alias, "is duplicated", allowed))
         gazebo_tags = [f"<{tag}>" for tag in tags if tag in schema.GAZEBO_TYPE_ELEMENTS]
         if not type_elements and gazebo_tags and element.get_attribute("type") == "custom":
             remedy = f'write <sensor type="{sensor_type}"> for the elements of navsense'
@@ -493,11 +501,8 @@ class SensorParser:
             child = camera.find_info_topic(element) or child
         topic = None
         if child is not None and child.text and child.text != "__default__":
-            topic = normalize_topic(child.text)
-            if topic is None:
-                allowed = "must contain more than @ ~ // and :="
-                self.context.add_problem(invalid_value(child, child.text, allowed, parent="sensor"))
-            elif sensor_type == Camera.type and child.tag == "topic":
+            topic = resolve_topic(self.context, child, child.text, "sensor")
+            if topic is not None and sensor_type == Camera.type and child.tag == "topic":
                 topic = camera.make_info_topic(declared_type, topic)
             if topic in self.taken_topics:
                 reason = f"is already the topic of {self.taken_topics[topic]}; the default {default} is used"

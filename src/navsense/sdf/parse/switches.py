@@ -33,12 +33,13 @@ def parse_is_on(context: Context, element: Element) -> bool:
     return child is None or parse_child_flag(context, element, child.tag, default=True)
 
 
-def copy_state(sensor: Element, plugin: Element) -> Element:
+def copy_state(context: Context, sensor: Element, plugin: Element) -> Element:
     """Return a sensor with the state at the start that its plug-in declares; that of the sensor has priority."""
     child = plugin.find(*STATE_TAGS)
     if child is None or sensor.find(*STATE_TAGS) is not None:
         return sensor
-    return replace(sensor, children=[*sensor.children, child.make_element(STATE_TAGS[0], child.text)])
+    text = str(parse_is_on(context, plugin)).lower()
+    return replace(sensor, children=[*sensor.children, child.make_element(STATE_TAGS[0], text)])
 
 
 def parse_switches(context: Context, element: Element) -> tuple[Switch, ...]:

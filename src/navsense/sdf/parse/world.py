@@ -1,5 +1,6 @@
 """`<world>`: step, fidelity, place on earth, gravity, magnetic field and dipoles, air, named signals.
 
+    <spherical_coordinates> ... <navsense:geoid file="egm96-5.pgm"/> </spherical_coordinates>      mean sea level
     <navsense:gravity model="WGS84"/>                               normal gravity at the world's place
     <navsense:magnetic_field model="WMM2025" date="2027.0"/>        decimal year; at the world's place
     <navsense:dipole radius="0.3">
@@ -9,7 +10,7 @@
     <navsense:signal name="temperature" file="sea.csv"/>            a file of time,value in the folder of the SDF file;
     <navsense:signal name="load"> <point time="0">1</point> <point time="5">2</point> </navsense:signal>     or points
 
-These elements override `<gravity>` and `<magnetic_field>`, which are for other programs.
+The fields override `<gravity>` and `<magnetic_field>`, which are for other programs.
 
 `<navsense:water>` of a world: its surface, temperature and salinity by depth, density and speed of sound.
 
@@ -47,6 +48,7 @@ from navsense.environment.base import (
     UniformField,
     VectorField,
 )
+from navsense.environment.geoid import INTERPOLATIONS, Geoid, find_grid
 from navsense.environment.gravity import NormalGravity
 from navsense.environment.magnetic import Dipole, WorldMagneticModel
 from navsense.environment.signal import Signal
@@ -144,7 +146,7 @@ def parse_environment(
     """
     world = scope.element
     origin = _parse_origin(context, world) or default_origin
-    _warn_about_defaults(context, world, given=() if default_field is None else ("magnetic_field",))
+    _warn_about_defaults(context, world, tags=() if default_field is None else ("magnetic_field",))
     magnetic = _parse_magnetic_field(context, world, origin, default_field or DEFAULT_MAGNETIC_FIELD)
     local_fields: tuple[VectorField, ...] = (*_parse_dipoles(context, scope), *parse_anomalies(context, world))
     atmosphere, problems = _parse_atmosphere(context, world)
@@ -155,6 +157,7 @@ def parse_environment(
         atmosphere=atmosphere,
         water=_parse_water(context, world, origin),
         signals=_parse_signals(context, world),
+        geoid=_parse_geoid(context, world),
     )
     return environment, problems
 
@@ -165,7 +168,7 @@ def report_atmosphere(context: Context, problems: Sequence[NavsenseError], senso
     Every sensor type of a user is taken as one that uses it.
     """
     if all(type(sensor.spec) in _WITHOUT_AIR for sensor in sensors):
-        context.note_harmless(problems, "no sensor measures the pressure of the air")
+        context.add_warnings(problems, "no sensor measures the pressure of the air")
     else:
         for problem in problems:
             context.add_problem(problem)
@@ -193,13 +196,26 @@ def _parse_origin(context: Context, world: Element) -> Origin | None:
     return Origin(latitude, longitude, place["elevation"], heading)
 
 
-def _warn_about_defaults(context: Context, world: Element, given: tuple[str, ...]) -> None:
-    """Warn about each field with SDF's default value in a world with a latitude and longitude, except those `given`."""
+def _parse_geoid(context: Context, world: Element) -> Geoid | None:
+    """Return the geoid of a world; None without the element. The file is beside the SDF file, or GeographicLib's."""
+    place = world.find("spherical_coordinates")
+    element = None if place is None else context.find_child(place, "navsense:geoid", schema.GEOID)
+    if element is None:
+        return None
+    with context.collect_errors(), map_spec_errors(element):
+        file = require_attribute_text(element, "file")
+        interpolation = element.attributes.get("interpolation", INTERPOLATIONS[0]).strip()
+        return Geoid.from_file(find_grid(file, Path(element.path).parent), interpolation)
+    return None
+
+
+def _warn_about_defaults(context: Context, world: Element, tags: tuple[str, ...]) -> None:
+    """Warn about each field with SDF's default value in a world with latitude and longitude, except those of `tags`."""
     place = world.find("spherical_coordinates")
     if place is None or place.find("latitude_deg") is None or place.find("longitude_deg") is None:
         return
     for tag, (default, element) in LOCATION_FIELDS.items():
-        if tag not in given and world.find(tag, f"navsense:{tag}") is None:
+        if tag not in tags and world.find(tag, f"navsense:{tag}") is None:
             value = " ".join(f"{part:g}" for part in default)
             reason = f"is absent: SDF's default {value} is not the field at this place; add {element}, or <{tag}>"
             context.add_note("warning", f"<world><{tag}>", reason, place.where)
@@ -255,7 +271,7 @@ def _parse_atmosphere(context: Context, world: Element) -> tuple[Atmosphere, lis
     if element is None:
         return Atmosphere(), []
     atmosphere = Atmosphere()
-    with context.hold_problems() as problems:
+    with context.defer_problems() as problems:
         air_type = require_attribute_text(element, "type")
         if air_type != ADIABATIC:
             raise invalid_value(element, air_type, f"must be {ADIABATIC}", attribute="type")
@@ -303,10 +319,10 @@ def _require_origin(element: Element, origin: Origin | None) -> Origin:
 
 def _note_unused(context: Context, world: Element, tag: str, element: Element) -> None:
     """Add a note about a uniform field that an element of navsense overrides."""
-    other = world.find(tag)
-    if other is not None:
+    field = world.find(tag)
+    if field is not None:
         reason = f"<{element.tag}> on line {element.line} overrides it"
-        context.add_note("unsupported", f"<world><{tag}>", reason, other.where)
+        context.add_note("unsupported", f"<world><{tag}>", reason, field.where)
 
 
 def _parse_water(context: Context, world: Element, origin: Origin | None) -> Water | None:

@@ -53,7 +53,6 @@ from navsense.core.errors import SdfError, SensorError
 from navsense.core.pose import Pose, conjugate, rotate
 from navsense.noise.specification import Noise
 from navsense.sdf.context import Context
-from navsense.sdf.names import normalize_topic
 from navsense.sdf.parse.children import parse_child_count, parse_child_flag, parse_child_number
 from navsense.sdf.parse.doppler import (
     LAYER_BINDING,
@@ -64,6 +63,7 @@ from navsense.sdf.parse.doppler import (
 from navsense.sdf.parse.noise import EXPLICIT_NO_NOISE
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugin_files import is_among
+from navsense.sdf.plugins.base import resolve_topic
 from navsense.sdf.schema import DSROS_DVL_FILE, DSROS_DVL_PLUGIN
 from navsense.sdf.values import error_at, invalid_value, map_spec_errors, parse_text, require_child
 from navsense.sdf.xml_reader import Element
@@ -143,10 +143,10 @@ def find_plugin(context: Context, sensor: Element) -> Element:
         allowed = f"must be {DSROS_DVL_FILE}: a sensor of type dsros_dvl supports no other plug-in"
         name = require_child(sensor, "plugin", allowed).get_attribute("filename") or "missing"
         raise invalid_value(children[0], name, allowed, parent="sensor", attribute="filename")
-    plugin, *others = plugins
-    for other in others:
+    plugin, *duplicates = plugins
+    for duplicate in duplicates:
         reason = f"is one of several; the one on line {plugin.line} is used"
-        context.add_note("unsupported", f'<sensor><plugin filename="{DSROS_DVL_FILE}">', reason, other.where)
+        context.add_note("unsupported", f'<sensor><plugin filename="{DSROS_DVL_FILE}">', reason, duplicate.where)
     context.check(plugin, DSROS_DVL_PLUGIN)
     problems_before = context.problem_count
     for tag in (*REQUIRED_TAGS, *AZIMUTH_TAGS, "pos_z_down"):
@@ -208,10 +208,8 @@ def _parse_topic(context: Context, plugin: Element, sensor_context: SensorContex
         namespace = sensor_context.name.partition("::")[0]
         reason = f"is absent: topics are in /{namespace}, the namespace of the model"
         context.add_note("warning", "<plugin><robotNamespace>", reason, plugin.where)
-    topic = normalize_topic(name if name.startswith("/") else f"{namespace}/{name}")
-    if topic is None:
-        raise invalid_value(plugin.find(tag) or plugin, name, "must be a topic", parent=plugin.tag)
-    return topic
+    text = name if name.startswith("/") else f"{namespace}/{name}"
+    return resolve_topic(context, plugin.find(tag) or plugin, text) or ""
 
 
 def _find_link_pose(
@@ -321,14 +319,14 @@ def _warn_about_current(
     child = plugin.find("ocean_current_topic") or sensor.find("ocean_current_topic")
     name = plugin.get_text("ocean_current_topic") or sensor.get_text("ocean_current_topic", DEFAULT_CURRENT_TOPIC)
     what, where = f"<plugin><ocean_current_topic>: {name}", (child or plugin).where
+    default = "" if child is not None else "is the default, and "
     if not tracks_water:
         if child is not None:
             context.add_note("warning", what, "has no effect: <enableWaterTrack> is not set", where)
     elif not current_topic:
-        reason = "nothing in the world publishes it: the water is still"
-        context.add_note("warning", what, reason, where)
+        context.add_note("warning", what, f"{default}nothing in the world publishes it: the water is still", where)
     elif current_topic.strip("/") != name.strip("/"):
-        reason = f"nothing publishes it: the world's current, on {current_topic}, is used"
+        reason = f"{default}nothing publishes it: the world's current, on {current_topic}, is used"
         context.add_note("warning", what, reason, where)
 
 

@@ -21,12 +21,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from navsense.core.text import parse_decimal
 from navsense.sdf.context import Context
 from navsense.sdf.parse.camera import INTRINSICS_TAGS, get_camera_name, has_intrinsics, parse_pinhole
 from navsense.sdf.parse.children import parse_child_flag, parse_child_number
-from navsense.sdf.plugins.base import SensorPlugin, limit_rate
-from navsense.sdf.ros_names import find_declared_namespace, is_ros1, join_ros_topic, resolve_ros2_topic
-from navsense.sdf.schema import CAMERA_PLUGIN_FILES, CAMERA_PLUGIN_ROS, CAMERA_PLUGIN_SCHEMA
+from navsense.sdf.plugins.base import SensorPlugin, get_first_text, limit_rate
+from navsense.sdf.ros_names import (
+    find_declared_namespace,
+    is_ros1,
+    join_ros_topic,
+    resolve_ros2_topic,
+    warn_about_remappings,
+)
+from navsense.sdf.schema import CAMERA_PLUGIN_FILES, CAMERA_PLUGIN_SCHEMA
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.camera import Camera
 
@@ -41,30 +48,24 @@ DISTORTION_TAGS = {"k1": "distortionK1", "k2": "distortionK2", "k3": "distortion
 
 def apply(context: Context, sensor: Element, plugin: Element) -> Element:
     """Return a camera with the values of its plug-in as elements."""
-    context.find_child(plugin, "ros", CAMERA_PLUGIN_ROS)
     sensor = limit_rate(context, sensor, plugin, "updateRate")
     type_element = sensor.find("camera") or plugin.make_element("camera")
     children = [child for child in sensor.children if child is not type_element]
     camera_children = list(type_element.children)
-    topic = make_topic(sensor, plugin, get_camera_name(sensor))
+    topic = make_topic(context, sensor, plugin, get_camera_name(sensor))
     if topic and type_element.find("camera_info_topic") is None:
         camera_children.append(plugin.make_element("camera_info_topic", topic))
-    frame = get_text(plugin, "frameName", "frame_name").strip("/")
+    frame = get_first_text(plugin, "frameName", "frame_name").strip("/")
     if frame and type_element.find("optical_frame_id") is None:
         camera_children.append(plugin.make_element("optical_frame_id", frame))
     lens = _make_lens(context, sensor, plugin)
-    distortion = _make_distortion(context, plugin)
+    distortion = _make_distortion(context, type_element, plugin)
     for child in filter(None, (lens, distortion)):
-        camera_children = [other for other in camera_children if other.tag != child.tag] + [child]
+        camera_children = [sibling for sibling in camera_children if sibling.tag != child.tag] + [child]
     return replace(sensor, children=[*children, replace(type_element, children=camera_children)])
 
 
-def get_text(plugin: Element, *tags: str) -> str:
-    """Return the first text of some children, "" without one."""
-    return next((plugin.get_text(tag) for tag in tags if plugin.get_text(tag)), "")
-
-
-def make_topic(sensor: Element, plugin: Element, camera_name: str) -> str:
+def make_topic(context: Context, sensor: Element, plugin: Element, camera_name: str) -> str:
     """Return the topic of the camera info."""
     if is_ros1(plugin):
         side = next((side for side in ("left", "right") if side in camera_name), "")
@@ -73,7 +74,10 @@ def make_topic(sensor: Element, plugin: Element, camera_name: str) -> str:
         info = info if info.startswith("/") else "/".join(filter(None, parts))
         return join_ros_topic(find_declared_namespace(plugin), info)
     name = plugin.get_text("camera_name") or sensor.get_attribute("name") or ""
-    return resolve_ros2_topic(plugin, "/".join(filter(None, (name, camera_name, "camera_info"))))
+    topic = "/".join(filter(None, (name, camera_name, "camera_info")))
+    if not camera_name:  # a multicamera has one topic for each camera
+        warn_about_remappings(context, plugin, topic)
+    return resolve_ros2_topic(plugin, topic)
 
 
 def _make_lens(context: Context, sensor: Element, plugin: Element) -> Element | None:
@@ -81,7 +85,7 @@ def _make_lens(context: Context, sensor: Element, plugin: Element) -> Element | 
     pinhole = parse_pinhole(context, sensor)
     if pinhole is None:
         return None
-    lens = next((lens for one in sensor.find_all("camera") for lens in one.find_all("lens")), None)
+    lens = next((lens for camera in sensor.find_all("camera") for lens in camera.find_all("lens")), None)
     children = [] if lens is None else list(lens.children)
     fx, fy, cx, cy = pinhole.intrinsics
     if not has_intrinsics(sensor):
@@ -102,18 +106,24 @@ def _make_lens(context: Context, sensor: Element, plugin: Element) -> Element | 
     return replace(lens or plugin.make_element("lens"), children=children)
 
 
-def _make_distortion(context: Context, plugin: Element) -> Element | None:
-    """Return the `<distortion>` of a plug-in; None if it has none."""
+def _make_distortion(context: Context, type_element: Element, plugin: Element) -> Element | None:
+    """Return the `<distortion>` of a plug-in, with a warning if that of the camera differs; None if it has none."""
     is_automatic = parse_child_flag(context, plugin, "autoDistortion", default=False)
     if is_automatic or plugin.find(*DISTORTION_TAGS.values()) is None:
         return None
     numbers = {name: parse_child_number(context, plugin, tag, 0.0) for name, tag in DISTORTION_TAGS.items()}
+    own = type_element.find("distortion")
+    if own is not None and any(parse_decimal(own.get_text(name, "0")) != value for name, value in numbers.items()):
+        child = plugin.find(*DISTORTION_TAGS.values()) or plugin
+        reason = "the coefficients of the plug-in are used, with 0 for those that it does not give"
+        context.add_note("warning", "<camera><distortion>", f"{reason}; see line {child.line}", own.where)
     return _make_numbers(plugin, "distortion", numbers)
 
 
-def _make_numbers(place: Element, tag: str, numbers: dict[str, float]) -> Element:
+def _make_numbers(source: Element, tag: str, numbers: dict[str, float]) -> Element:
     """Return an element with a child for each number."""
-    return place.make_element(tag, children=[place.make_element(name, repr(value)) for name, value in numbers.items()])
+    children = [source.make_element(name, repr(value)) for name, value in numbers.items()]
+    return source.make_element(tag, children=children)
 
 
 def _parse_number(context: Context, plugin: Element, *tags: str) -> float:

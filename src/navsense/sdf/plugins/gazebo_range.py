@@ -17,13 +17,12 @@ minimum, as the description of the UUV Simulator's DVL documents its beams.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.sensor_context import SensorContext
-from navsense.sdf.plugins.base import SensorPlugin, limit_rate, parse_topic
+from navsense.sdf.plugins.base import SensorPlugin, limit_rate, merge_noise, parse_topic, set_child
 from navsense.sdf.schema import RANGE_PLUGIN_FILE, RANGE_PLUGIN_SCHEMA
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
@@ -37,48 +36,48 @@ _VIEW_TOLERANCE = 1e-3
 
 def apply(context: Context, sensor: Element, plugin: Element) -> Element:
     """Return a sensor with the values of its range plug-in as elements."""
-    children = list(sensor.children)
     topic, frame = parse_topic(plugin, "topicName"), plugin.get_text("frameName").strip("/")
     for tag, text in (("topic", topic), ("frame_id", frame)):
-        if text and sensor.find(tag) is None:
-            children.append(plugin.make_element(tag, text))
-    sensor = limit_rate(context, replace(sensor, children=children), plugin, "updateRate")
-    return replace(sensor, children=[_apply_to_type_element(context, child, plugin) for child in sensor.children])
-
-
-def _apply_to_type_element(context: Context, type_element: Element, plugin: Element) -> Element:
-    """Return the type element of a ray sensor with the noise and mean of the plug-in; other elements are unchanged."""
-    if type_element.tag not in ("ray", "lidar"):
-        return type_element
+        if text:
+            sensor = set_child(sensor, plugin.make_element(tag, text))
+    sensor = limit_rate(context, sensor, plugin, "updateRate")
     stddev = parse_child_number(context, plugin, "gaussianNoise", 0.0, minimum=0.0)
-    noise = type_element.find("noise")
-    children = [child for child in type_element.children if child is not noise]
-    if noise is not None and stddev > 0.0:
-        total = math.hypot(stddev, parse_child_number(context, noise, "stddev", 0.0, minimum=0.0))
-        terms = [child for child in noise.children if child.tag != "stddev"]
-        noise = replace(noise, children=[*terms, plugin.make_element("stddev", repr(total))])
-    elif stddev > 0.0:
-        terms = [plugin.make_element("type", "gaussian"), plugin.make_element("stddev", repr(stddev))]
-        noise = (plugin.find("gaussianNoise") or plugin).make_element("noise", children=terms)
-    radiation = plugin.find("radiation")
-    if type_element.find("navsense:sound") is None and (radiation is None or radiation.text == ULTRASOUND):
-        children.append(plugin.make_element("navsense:sound"))
-    return replace(type_element, children=[*children, *([] if noise is None else [noise])])
+    if stddev > 0.0:
+        source = plugin.find("gaussianNoise") or plugin
+        sensor = merge_noise(sensor, source, find_ray_tag(sensor), {"": {"stddev": stddev}})
+    return add_sound(sensor, plugin) if plugin.get_text("radiation", ULTRASOUND) == ULTRASOUND else sensor
 
 
-def finish(context: Context, plugin: Element, spec: Sensor, _sensor_context: SensorContext) -> Sensor:
+def find_ray_tag(sensor: Element) -> str:
+    """Return the tag of the type element of a ray sensor."""
+    return "ray" if sensor.find("lidar") is None else "lidar"
+
+
+def add_sound(sensor: Element, plugin: Element) -> Element:
+    """Return a ray sensor of ultrasound."""
+    type_element = sensor.find("ray", "lidar")
+    if type_element is None:
+        return sensor
+    sound = plugin.make_element("navsense:sound")
+    return set_child(sensor, set_child(type_element, sound), replaces=True)
+
+
+def mark_range(spec: Sensor) -> Sensor:
+    """Return the specification of a range sensor whose messages are those of a plug-in of ROS."""
+    return replace(spec, ros_plugin=True) if isinstance(spec, Range) else spec
+
+
+def _refine_range(context: Context, plugin: Element, spec: Sensor, _sensor_context: SensorContext) -> Sensor:
     """Return the specification of a sensor with the plug-in, and add a note about its field of view."""
-    if not isinstance(spec, Range):
-        return spec
-    width, child = spec.beam.width, plugin.find("fov")
+    width, child = spec.beam.width if isinstance(spec, Range) else 0.0, plugin.find("fov")
     if child is not None and abs(parse_child_number(context, plugin, "fov", width) - width) > _VIEW_TOLERANCE:
         reason = f"messages have the width of the rays, {width:.4g} rad"
         context.add_note("unsupported", f"<plugin><fov>: {child.text}", reason, child.where)
-    return replace(spec, ros_plugin=True)
+    return mark_range(spec)
 
 
 SENSOR_PLUGINS = {
     RANGE_PLUGIN_FILE: SensorPlugin(
-        RANGE_PLUGIN_SCHEMA, frozenset((Range.type,)), apply, merges_rays=lambda _: True, finish=finish
+        RANGE_PLUGIN_SCHEMA, frozenset((Range.type,)), apply, merges_rays=lambda _: True, refine_spec=_refine_range
     )
 }

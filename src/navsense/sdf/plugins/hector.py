@@ -23,7 +23,8 @@ An element has one number, or one for each axis. The error model of all plug-ins
 
     reading = scaleError truth + offset + drift_k + gaussianNoise w_k
 
-1/f is the correlation time of the drift, 1 h by default.
+1/f is the correlation time of the drift, 1 h by default. With f = 0 the drift is a constant of the run: `bias_stddev`
+is d.
 
 | of the plug-in | field of `Noise` |
 |---|---|
@@ -47,8 +48,8 @@ barometer of hector measures the height z in the world with errors in metres: it
 The field of the magnetometer is that of the world; errors are multiplied by the magnitude of that field over
 `magnitude`. Without a field of the world, the direction is that of the plug-in and the magnitude that of SDF's default.
 The reference heading is from north to the x axis of the world, clockwise; the world's heading is 90 degrees minus it.
-It is 0 by default: x is north. In a world with an origin, which may be the reference of a GPS plug-in, the default of
-the magnetometer is the heading of this world. So readings of a magnetometer and a GPS agree.
+It is 0 by default: x is north. In a world with an origin, the default of the magnetometer is the heading of this
+world. The origin may be the reference of a GPS plug-in, so readings of a magnetometer and a GPS agree.
 `<useWorldSphericalCoordinates>` gives the GPS and the magnetometer the defaults of the world. Without
 `<spherical_coordinates>`, these are Gazebo's: latitude and longitude 0, x is east.
 Source: hector_gazebo_plugins, commit a8ebcb1c1bbda1c2a714003cb0e7cf6fbaf4fd8e: `sensor_model.h`, `update_timer.h`,
@@ -60,39 +61,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from navsense.core.geodesy import Origin
 from navsense.core.typing import Vector
 from navsense.environment.base import DEFAULT_MAGNETIC_FIELD
-from navsense.noise.specification import NO_NOISE, Noise
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_flag, parse_child_number
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import (
-    ChannelNoise,
-    ModelPlugin,
-    Place,
-    PluginTags,
-    SensorPlugin,
-    add_noise,
-    limit_rate,
-    make_origin,
-    make_plugin_schema,
-    make_type_element,
-    make_world_reference,
-    parse_values,
-    set_child,
-)
-from navsense.sdf.plugins.rotors import (
     ACCELEROMETER,
     GYROSCOPE,
     HORIZONTAL_POSITION,
     HORIZONTAL_VELOCITY,
     VERTICAL_POSITION,
     VERTICAL_VELOCITY,
+    ChannelNoise,
+    EarthReference,
+    ModelPlugin,
+    PluginTags,
+    SensorPlugin,
+    limit_rate,
+    make_plugin_schema,
+    make_type_element,
+    make_world_reference,
+    merge_noise,
+    parse_origin,
+    parse_values,
+    set_child,
 )
-from navsense.sdf.ros_names import join_ros_topic
+from navsense.sdf.plugins.gazebo_range import add_sound, find_ray_tag, mark_range
+from navsense.sdf.ros_names import find_declared_namespace, join_ros_topic
 from navsense.sdf.values import map_spec_errors
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
@@ -108,16 +107,19 @@ GPS_REFERENCE = {
     "referenceAltitude": 0.0,
     "referenceHeading": 0.0,
 }
-"""Degrees and m: the place of a world without one; x is north."""
+"""Degrees and m, for a world without `<spherical_coordinates>`; x is north."""
 
 GAZEBO_REFERENCE = (0.0, 0.0, 0.0, 90.0)
-"""Degrees and m: the same for a world without `<spherical_coordinates>`, by Gazebo's defaults; y is north."""
+"""Degrees and m, Gazebo's for such a world, see `WORLD_TAG`; y is north."""
 
 WORLD_TAG = "useWorldSphericalCoordinates"
 """Flag for the defaults of the world instead of those of the plug-in."""
 
 DEFAULT_INCLINATION = 60.0
 """Degrees."""
+
+SCALED_FIELDS = ("mean", "stddev", "bias_stddev", "dynamic_bias_stddev")
+"""Fields of `Noise` in the unit of the magnetometer's `<magnitude>`."""
 
 _TAGS = PluginTags(
     "bodyName", "robotNamespace", "topicName", "updateRate", "frameId", default_rate=0.0, requires_link=False
@@ -137,7 +139,7 @@ def list_model_tags(prefix: str = "") -> tuple[str, ...]:
 def parse_error_model(context: Context, plugin: Element, channels: Sequence[str], prefix: str = "") -> ChannelNoise:
     """Return the noise of channels by the error model of hector."""
     offset, drift, frequency, noise, scale = (
-        parse_values(context, plugin, tag, len(channels), minimum=0 < i < 4)
+        parse_values(context, plugin, tag, len(channels), minimum=0.0 if 0 < i < 4 else -math.inf)
         for i, tag in enumerate(list_model_tags(prefix))
     )
     frequency = frequency or [DEFAULT_FREQUENCY] * len(channels)
@@ -148,24 +150,25 @@ def parse_error_model(context: Context, plugin: Element, channels: Sequence[str]
             fields["mean"] = offset[i]
         if noise:
             fields["stddev"] = noise[i]
-        if drift and drift[i] > 0.0 and frequency[i] > 0.0:
+        if drift and drift[i] > 0.0 and frequency[i] == 0.0:
+            fields["bias_stddev"] = drift[i]
+        elif drift and drift[i] > 0.0:
             fields["dynamic_bias_stddev"] = drift[i] * math.sqrt(2.0 * frequency[i])
             fields["dynamic_bias_correlation_time"] = 1.0 / frequency[i]
         if scale and scale[i] != 1.0:
             fields["scale_factor"] = scale[i] - 1.0
         if fields:
             result[channel] = fields
-    if drift and max(drift) > 0.0:
-        _warn_about_drift(context, plugin, list_model_tags(prefix)[1], max(drift))
+    drifts = [value for value, rate in zip(drift or (), frequency, strict=False) if value > 0.0 and rate > 0.0]
+    if drifts:
+        _warn_about_drift(context, plugin, list_model_tags(prefix)[1], max(drifts))
     return result
 
 
 def _warn_about_drift(context: Context, plugin: Element, tag: str, drift: float) -> None:
-    rate = parse_child_number(context, plugin, "updateRate", 0.0, minimum=0.0)
-    child, reason = (
-        plugin.find(tag) or plugin,
-        f"is a drift of {drift:g} (1 sigma), as documented; after a few correlation times the plug-in's code has",
-    )
+    """Add a warning with the deviation of a drift by the code of the plug-in."""
+    rate, child = parse_child_number(context, plugin, "updateRate", 0.0, minimum=0.0), plugin.find(tag) or plugin
+    reason = f"is a drift of {drift:g} (1 sigma), as documented; after a few correlation times the plug-in's code has"
     reason += f" {drift / math.sqrt(rate):.3g} at {rate:g} Hz" if rate > 0.0 else " less, depending on its rate"
     context.add_note("warning", f"<plugin><{tag}>: {child.text}", reason, child.where)
 
@@ -197,7 +200,7 @@ def _find_reference(context: Context, plugin: Element, origin: Origin | None) ->
     return latitude, longitude, origin.elevation, 90.0 - heading
 
 
-def _parse_magnetic_field(context: Context, plugin: Element, origin: Origin | None) -> Place:
+def _parse_magnetic_field(context: Context, plugin: Element, origin: Origin | None) -> EarthReference:
     """Return the field of the plug-in, with the magnitude (T) of SDF's default field."""
     default_heading = _find_reference(context, plugin, origin)[3]
     if origin is not None:
@@ -218,19 +221,7 @@ def _parse_magnetic_field(context: Context, plugin: Element, origin: Origin | No
         -math.hypot(*DEFAULT_MAGNETIC_FIELD) * math.sin(inclination),
     )
     tags = ("magnitude", "declination", "inclination", "referenceHeading")
-    return Place(magnetic_field=field, is_given=plugin.find(*tags) is not None)
-
-
-def _scale_noise(noise: Noise, factor: float) -> Noise:
-    """Return a noise whose errors in the unit of the channel are multiplied by a factor."""
-    if noise in (NO_NOISE, replace(NO_NOISE, classic=noise.classic)):
-        return noise
-    return replace(
-        noise,
-        mean=factor * noise.mean,
-        stddev=factor * noise.stddev,
-        dynamic_bias_stddev=factor * noise.dynamic_bias_stddev,
-    )
+    return EarthReference(magnetic_field=field, is_default=plugin.find(*tags) is None)
 
 
 def _scale_magnetometer(context: Context, plugin: Element, spec: Sensor, sensor_context: SensorContext) -> Sensor:
@@ -241,13 +232,14 @@ def _scale_magnetometer(context: Context, plugin: Element, spec: Sensor, sensor_
     child = plugin.find("magnitude") or plugin
     with map_spec_errors(child):
         strength = sensor_context.measure_field()
-        x, y, z = (_scale_noise(noise, strength / magnitude) for noise in (spec.x, spec.y, spec.z))
-    reason = (
-        f"errors are relative to a field of {magnitude:g}: they are multiplied by {strength / magnitude:.4g} T, for"
-    )
-    context.add_note(
-        "warning", f"<plugin>: {sensor_context.name}", f"{reason} the world's {strength * 1e6:.4g} uT", child.where
-    )
+        factor = strength / magnitude
+        x, y, z = (
+            replace(noise, **{name: factor * asdict(noise)[name] for name in SCALED_FIELDS})
+            for noise in (spec.x, spec.y, spec.z)
+        )
+    reason = f"errors are relative to a field of {magnitude:g}: they are multiplied by {factor:.4g} T, for"
+    reason += f" the world's {strength * 1e6:.4g} uT"
+    context.add_note("warning", f"<plugin>: {sensor_context.name}", reason, child.where)
     return replace(spec, x=x, y=y, z=z)
 
 
@@ -278,31 +270,18 @@ def _convert_gps(context: Context, plugin: Element) -> list[Element]:
     return [make_type_element(plugin, "navsat", channels)]
 
 
-def _parse_origin(context: Context, plugin: Element, origin: Origin | None) -> Place:
+def _parse_reference(context: Context, plugin: Element, origin: Origin | None) -> EarthReference:
     defaults = _find_reference(context, plugin, origin)
-    latitude, longitude, altitude, heading = (
-        parse_child_number(context, plugin, tag, default) for tag, default in zip(GPS_REFERENCE, defaults, strict=True)
-    )
-    return Place(
-        make_origin(latitude, longitude, altitude, 90.0 - heading), is_given=plugin.find(*GPS_REFERENCE) is not None
-    )
+    return parse_origin(context, plugin, dict(zip(GPS_REFERENCE, defaults, strict=True)))
 
 
 def _apply_sonar(context: Context, sensor: Element, plugin: Element) -> Element:
-    tag = "lidar" if sensor.find("lidar") is not None else "ray"
-    sensor = add_noise(sensor, plugin, tag, parse_error_model(context, plugin, ("",)))
-    type_element = sensor.find(tag)
-    if type_element is not None and type_element.find("navsense:sound") is None:
-        children = [*type_element.children, plugin.make_element("navsense:sound")]
-        sensor = set_child(sensor, replace(type_element, children=children), replaces=True)
+    sensor = merge_noise(sensor, plugin, find_ray_tag(sensor), parse_error_model(context, plugin, ("",)))
+    sensor = add_sound(sensor, plugin)
     sensor = limit_rate(context, sensor, plugin, "updateRate", default=10.0)
-    topic = join_ros_topic(plugin.get_text("robotNamespace"), plugin.get_text("topicName", "sonar"))
+    topic = join_ros_topic(find_declared_namespace(plugin), plugin.get_text("topicName", "sonar"))
     sensor = set_child(sensor, plugin.make_element("topic", topic))
     return set_child(sensor, plugin.make_element("frame_id", plugin.get_text("frameId", "sonar_link").strip("/")))
-
-
-def _mark_range(_context: Context, _plugin: Element, spec: Sensor, _sensor_context: SensorContext) -> Sensor:
-    return replace(spec, ros_plugin=True) if isinstance(spec, Range) else spec
 
 
 _NO_SERVICE = "services of other programs are not offered"
@@ -346,8 +325,8 @@ MODEL_PLUGINS = {
         "magnetometer",
         convert=_convert_magnetic,
         tags=MAGNETIC_TAGS,
-        field=_parse_magnetic_field,
-        finish=_scale_magnetometer,
+        parse_field=_parse_magnetic_field,
+        refine_spec=_scale_magnetometer,
     ),
     "libhector_gazebo_ros_baro.so": ModelPlugin(
         make_plugin_schema(
@@ -379,7 +358,7 @@ MODEL_PLUGINS = {
         "navsat",
         convert=_convert_gps,
         tags=GPS_TAGS,
-        place=_parse_origin,
+        parse_origin=_parse_reference,
     ),
 }
 
@@ -392,6 +371,6 @@ SENSOR_PLUGINS = {
         frozenset((Range.type,)),
         _apply_sonar,
         merges_rays=lambda _: True,
-        finish=_mark_range,
+        refine_spec=lambda _context, _plugin, spec, _sensor_context: mark_range(spec),
     )
 }

@@ -21,7 +21,8 @@ instead of dividing, and the bias decays per step. Its noise is millimetres; a w
 The magnetometer of the plug-in has axes forward, right, down. The reading of navsense is along the axes of the link.
 The field is that of the world; the plug-in has a table of the World Magnetic Model. A ramp of the barometer is not
 simulated.
-Source: PX4-SITL_gazebo-classic, `gazebo_imu_plugin`, `gazebo_magnetometer_plugin`, `gazebo_barometer_plugin`,
+Source: PX4/PX4-SITL_gazebo-classic, commit 03fa8f2970dd1e0573906a2aacec2c030cd56a4d:
+`gazebo_imu_plugin`, `gazebo_magnetometer_plugin`, `gazebo_barometer_plugin`,
 `gazebo_gps_plugin`, and the values of their headers.
 """
 
@@ -34,28 +35,27 @@ from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_flag, parse_child_number
 from navsense.sdf.parse.sensor_context import SensorContext
 from navsense.sdf.plugins.base import (
+    HORIZONTAL_POSITION,
+    HORIZONTAL_VELOCITY,
+    VERTICAL_POSITION,
+    VERTICAL_VELOCITY,
+    EarthReference,
     ModelPlugin,
+    NoiseTable,
     NoiseTag,
-    Place,
     PluginTags,
     SensorPlugin,
-    make_origin,
+    list_tags,
     make_plugin_schema,
     make_type_element,
     make_world_reference,
+    merge_noise,
     parse_noise_tags,
+    parse_origin,
     set_child,
 )
-from navsense.sdf.plugins.rotors import (
-    HORIZONTAL_POSITION,
-    HORIZONTAL_VELOCITY,
-    IMU_NOISE,
-    VERTICAL_POSITION,
-    VERTICAL_VELOCITY,
-    list_tags,
-    merge_channels,
-)
-from navsense.sdf.ros_names import join_ros_topic
+from navsense.sdf.plugins.rotors import IMU_NOISE, IMU_TAGS
+from navsense.sdf.ros_names import find_declared_namespace, join_ros_topic
 from navsense.sdf.xml_reader import Element
 from navsense.sensors.base import Sensor
 from navsense.sensors.navsat import NavSat
@@ -70,9 +70,8 @@ GPS_CORRELATION_TIME = 60.0
 """s."""
 
 HOME = {"homeLatitude": 47.397742, "homeLongitude": 8.545594, "homeAltitude": 488.0}
-"""Degrees and m: the default place, in Zurich."""
+"""Degrees and m, in Zurich."""
 
-IMU_TAGS = PluginTags("linkName", "robotNamespace", "imuTopic", "", default_topic="imu", default_rate=0.0)
 MAGNETOMETER_TAGS = PluginTags(
     "linkName", "robotNamespace", "magTopic", "pubRate", default_topic="mag", default_rate=100.0, requires_link=False
 )
@@ -86,6 +85,10 @@ MAGNETOMETER_NOISE = (
     NoiseTag("biasCorrelationTime", _AXES, "dynamic_bias_correlation_time", default=600.0),
 )
 
+IMU_TABLE = NoiseTable("imu", IMU_NOISE, make_children=lambda _, plugin: [make_world_reference(plugin)])
+
+MAGNETOMETER_TABLE = NoiseTable("magnetometer", MAGNETOMETER_NOISE)
+
 GPS_NOISE = (
     NoiseTag("gpsXYNoiseDensity", (HORIZONTAL_POSITION,), "noise_density", default=2e-4),
     NoiseTag("gpsZNoiseDensity", (VERTICAL_POSITION,), "noise_density", default=4e-4),
@@ -94,16 +97,6 @@ GPS_NOISE = (
     NoiseTag("gpsXYRandomWalk", (HORIZONTAL_POSITION,), "dynamic_bias_stddev", default=2.0),
     NoiseTag("gpsZRandomWalk", (VERTICAL_POSITION,), "dynamic_bias_stddev", default=4.0),
 )
-
-
-def _convert_imu(context: Context, plugin: Element) -> list[Element]:
-    imu = make_type_element(plugin, "imu", parse_noise_tags(context, plugin, IMU_NOISE))
-    imu.children.append(make_world_reference(plugin))
-    return [imu]
-
-
-def _convert_magnetometer(context: Context, plugin: Element) -> list[Element]:
-    return [make_type_element(plugin, "magnetometer", parse_noise_tags(context, plugin, MAGNETOMETER_NOISE))]
 
 
 def _convert_barometer(context: Context, plugin: Element) -> list[Element]:
@@ -120,14 +113,13 @@ def _apply_gps(context: Context, sensor: Element, plugin: Element) -> Element:
             if path in channels:
                 channels[path]["dynamic_bias_correlation_time"] = GPS_CORRELATION_TIME
         gps = sensor.find("gps", "navsat")
-        sensor = set_child(sensor, merge_channels(plugin, gps, gps.tag if gps else "navsat", channels), replaces=True)
-    topic = join_ros_topic(plugin.get_text("robotNamespace"), plugin.get_text("topic"))
+        sensor = merge_noise(sensor, plugin, gps.tag if gps else "navsat", channels, replaces=True)
+    topic = join_ros_topic(find_declared_namespace(plugin), plugin.get_text("topic"))
     return set_child(sensor, plugin.make_element("topic", topic)) if topic else sensor
 
 
-def _parse_home(context: Context, plugin: Element, _origin: Origin | None) -> Place:
-    latitude, longitude, altitude = (parse_child_number(context, plugin, tag, default) for tag, default in HOME.items())
-    return Place(make_origin(latitude, longitude, altitude, 0.0), is_given=plugin.find(*HOME) is not None)
+def _parse_home(context: Context, plugin: Element, _origin: Origin | None) -> EarthReference:
+    return parse_origin(context, plugin, HOME)
 
 
 def _compute_code_drift(spec: NavSat) -> float:
@@ -153,15 +145,8 @@ def _warn_about_gps(context: Context, plugin: Element, spec: Sensor, _sensor_con
 
 
 MODEL_PLUGINS = {
-    "libgazebo_imu_plugin.so": ModelPlugin(
-        make_plugin_schema(IMU_TAGS, list_tags(IMU_NOISE)), "imu", convert=_convert_imu, tags=IMU_TAGS
-    ),
-    "libgazebo_magnetometer_plugin.so": ModelPlugin(
-        make_plugin_schema(MAGNETOMETER_TAGS, list_tags(MAGNETOMETER_NOISE)),
-        "magnetometer",
-        convert=_convert_magnetometer,
-        tags=MAGNETOMETER_TAGS,
-    ),
+    "libgazebo_imu_plugin.so": IMU_TABLE.make_plugin(IMU_TAGS),
+    "libgazebo_magnetometer_plugin.so": MAGNETOMETER_TABLE.make_plugin(MAGNETOMETER_TAGS),
     "libgazebo_barometer_plugin.so": ModelPlugin(
         make_plugin_schema(BAROMETER_TAGS, "baroDriftPaPerSec"),
         "air_pressure",
@@ -175,7 +160,7 @@ SENSOR_PLUGINS = {
         make_plugin_schema(children=" ".join(("robotNamespace topic gpsNoise", *HOME, list_tags(GPS_NOISE)))),
         frozenset(("navsat",)),
         _apply_gps,
-        place=_parse_home,
-        finish=_warn_about_gps,
+        parse_origin=_parse_home,
+        refine_spec=_warn_about_gps,
     )
 }

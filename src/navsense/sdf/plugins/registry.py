@@ -18,7 +18,7 @@ from navsense.sdf.plugins import (
     uuv_magnetometer,
     uuv_pressure,
 )
-from navsense.sdf.plugins.base import ModelPlugin, PlaceParser, SensorPlugin
+from navsense.sdf.plugins.base import ModelPlugin, ReferenceParser, SensorPlugin
 from navsense.sdf.xml_reader import Element
 
 MODEL_PLUGINS: Mapping[str, ModelPlugin] = {
@@ -58,14 +58,19 @@ def find_sensor_plugin(element: Element, sensor_type: str) -> SensorPlugin | Non
     return entry if entry is not None and sensor_type in entry.sensor_types else None
 
 
-def find_place_parser(element: Element) -> PlaceParser | None:
-    """Return the function that returns the origin that a plug-in declares; None for a plug-in that is not read."""
+def list_sensor_files(sensor_type: str) -> frozenset[str]:
+    """Return the files of the plug-ins that are read in a sensor of a type."""
+    return frozenset(file for file, entry in SENSOR_PLUGINS.items() if sensor_type in entry.sensor_types)
+
+
+def find_origin_parser(element: Element) -> ReferenceParser | None:
+    """Return the parser of the origin that a plug-in declares; None for a plug-in without one."""
     file = normalize_file(element.get_attribute("filename") or "")
     entry = _MODEL_FILES.get(file) or _SENSOR_FILES.get(file)
-    return None if entry is None else entry.place
+    return None if entry is None else entry.parse_origin
 
 
-def find_field_parser(element: Element) -> PlaceParser | None:
-    """Return the function that returns the field that a plug-in declares; None for a plug-in that is not read."""
+def find_field_parser(element: Element) -> ReferenceParser | None:
+    """Return the parser of the field that a plug-in declares; None for a plug-in without one."""
     entry = find_model_plugin(element)
-    return None if entry is None else entry.field
+    return None if entry is None else entry.parse_field

@@ -16,47 +16,56 @@
       <horPosStdDev>3</horPosStdDev> <verPosStdDev>6</verPosStdDev>        m
       <horVelStdDev>0.1</horVelStdDev> <verVelStdDev>0.1</verVelStdDev>    m/s
 
-The law of the IMU is that of Maybeck 4-114, which is also that of `Noise`: white noise N / sqrt(dt), and an
-exponentially correlated bias with the driving density and the correlation time. The plug-in starts this bias at 0,
-navsense in its stationary state. The parameter of the gyroscope's bias has two names in the versions of the plug-in;
+The law of the IMU is that of Maybeck 4-114, as in `Noise`. White noise is N / sqrt(dt). The bias is exponentially
+correlated, with the driving density and the correlation time. The plug-in starts this bias at 0, navsense in its
+stationary state. The parameter of the gyroscope's bias has two names in the versions of the plug-in;
 both are read.
 
-A uniform distribution with bounds a becomes a turn-on bias with the same standard deviation, a / sqrt(3). The plug-in
-adds the noise and the bias of the magnetometer along the world's axes, navsense along those of the sensor, as the
-description of the parameters says. The field has components to north, east and down: `heading_deg` of the world, or
-the reference of a GPS plug-in, gives the direction of north.
+A uniform distribution with bounds a becomes a turn-on bias with the same standard deviation, a / sqrt(3). The noise
+and the bias of the magnetometer are along the axes of the sensor, as the description of the parameters says. The code
+of the plug-in adds them along those of the world.
+
+The field has components to north, east and down. `heading_deg` of the world, or the reference of a GPS plug-in, gives
+the direction of north.
 
 The GPS plug-in takes the position from its sensor, with the sensor's noise; its deviations of the position only fill
 the covariance. They apply here to a sensor without noise.
-Source: rotors_gazebo_plugins, `gazebo_imu_plugin`, `gazebo_magnetometer_plugin`, `gazebo_pressure_plugin`,
+Source: ethz-asl/rotors_simulator, commit 04f25c63401edf93524a15ace806a9ca676f52eb:
+`gazebo_imu_plugin`, `gazebo_magnetometer_plugin`, `gazebo_pressure_plugin`,
 `gazebo_gps_plugin`, and the values of their headers.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from navsense.core.geodesy import Origin
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.plugins.base import (
-    ChannelNoise,
+    ACCELEROMETER,
+    GYROSCOPE,
+    HORIZONTAL_POSITION,
+    HORIZONTAL_VELOCITY,
+    VERTICAL_POSITION,
+    VERTICAL_VELOCITY,
+    EarthReference,
     ModelPlugin,
+    NoiseTable,
     NoiseTag,
-    Place,
     PluginTags,
     SensorPlugin,
+    list_tags,
     make_plugin_schema,
     make_type_element,
+    merge_noise,
     parse_noise_tags,
     rotate_to_world,
     set_child,
 )
-from navsense.sdf.ros_names import join_ros_topic
+from navsense.sdf.ros_names import find_declared_namespace, join_ros_topic
 from navsense.sdf.xml_reader import Element
-
-GYROSCOPE = tuple(f"angular_velocity/{axis}" for axis in "xyz")
-ACCELEROMETER = tuple(f"linear_acceleration/{axis}" for axis in "xyz")
 
 IMU_TAGS = PluginTags("linkName", "robotNamespace", "imuTopic", "", default_topic="imu", default_rate=0.0)
 MAGNETOMETER_TAGS = IMU_TAGS._replace(topic="magnetometerTopic", default_topic="magnetic_field")
@@ -83,9 +92,6 @@ MAGNETOMETER_NOISE = (
 FIELD_DEFAULTS = {"refMagNorth": 0.000021493, "refMagEast": 0.000000815, "refMagDown": 0.000042795}
 """T, the field of Zurich."""
 
-HORIZONTAL_POSITION, VERTICAL_POSITION = "position_sensing/horizontal", "position_sensing/vertical"
-HORIZONTAL_VELOCITY, VERTICAL_VELOCITY = "velocity_sensing/horizontal", "velocity_sensing/vertical"
-
 GPS_POSITION_NOISE = (
     NoiseTag("horPosStdDev", (HORIZONTAL_POSITION,), default=3.0),
     NoiseTag("verPosStdDev", (VERTICAL_POSITION,), default=6.0),
@@ -96,56 +102,27 @@ GPS_VELOCITY_NOISE = (
 )
 
 
-def list_tags(*tables: tuple[NoiseTag, ...]) -> str:
-    """Return the elements of tables, separated by blanks."""
-    return " ".join(entry.tag for table in tables for entry in table)
+IMU_TABLE = NoiseTable(
+    "imu", IMU_NOISE, make_children=lambda _, plugin: [plugin.make_element("enable_orientation", "false")]
+)
+"""The plug-in does not estimate an orientation."""
+
+MAGNETOMETER_TABLE = NoiseTable("magnetometer", MAGNETOMETER_NOISE)
 
 
-def convert_imu(context: Context, plugin: Element) -> list[Element]:
-    """Return the `<imu>` of a plug-in. The plug-in does not estimate an orientation."""
-    imu = make_type_element(plugin, "imu", parse_noise_tags(context, plugin, IMU_NOISE))
-    imu.children.append(plugin.make_element("enable_orientation", "false"))
-    return [imu]
-
-
-def _convert_magnetometer(context: Context, plugin: Element) -> list[Element]:
-    return [make_type_element(plugin, "magnetometer", parse_noise_tags(context, plugin, MAGNETOMETER_NOISE))]
-
-
-def _parse_field(context: Context, plugin: Element, origin: Origin | None) -> Place:
+def _parse_field(context: Context, plugin: Element, origin: Origin | None) -> EarthReference:
     """Return the field of the plug-in along the axes of a world with an origin."""
     north, east, down = (parse_child_number(context, plugin, tag, value) for tag, value in FIELD_DEFAULTS.items())
     field = rotate_to_world(origin, east, north, -down)
-    return Place(magnetic_field=field, is_given=plugin.find(*FIELD_DEFAULTS) is not None)
+    return EarthReference(magnetic_field=field, is_default=plugin.find(*FIELD_DEFAULTS) is None)
 
 
 def _convert_pressure(context: Context, plugin: Element) -> list[Element]:
     variance = parse_child_number(context, plugin, "pressureVariance", 0.0, minimum=0.0)
     element = make_type_element(plugin, "air_pressure", {"pressure": {"stddev": math.sqrt(variance)}})
     altitude = parse_child_number(context, plugin, "referenceAltitude", 500.0)
-    place = plugin.find("referenceAltitude") or plugin
-    element.children.append(place.make_element("reference_altitude", repr(altitude)))
-    return [element]
-
-
-def merge_channels(plugin: Element, type_element: Element | None, tag: str, channels: ChannelNoise) -> Element:
-    """Return the type element of a sensor; `channels` replace the noise of its channels."""
-    made = make_type_element(plugin, tag, channels)
-    if type_element is None:
-        return made
-    return type_element.make_element(type_element.tag, type_element.text, _merge_children(type_element, made))
-
-
-def _merge_children(old: Element, new: Element) -> list[Element]:
-    """Return the children of an element, with those of another one in their places."""
-    merged = []
-    for child in old.children:
-        other = new.find(child.tag)
-        if other is None or other.tag == "noise":
-            merged += [child] if other is None else [other]
-        else:
-            merged.append(child.make_element(child.tag, child.text, _merge_children(child, other), child.attributes))
-    return merged + [child for child in new.children if old.find(child.tag) is None]
+    source = plugin.find("referenceAltitude") or plugin
+    return [replace(element, children=[*element.children, source.make_element("reference_altitude", repr(altitude))])]
 
 
 def _apply_gps(context: Context, sensor: Element, plugin: Element) -> Element:
@@ -153,26 +130,20 @@ def _apply_gps(context: Context, sensor: Element, plugin: Element) -> Element:
     channels = parse_noise_tags(context, plugin, GPS_VELOCITY_NOISE)
     if gps is None or gps.find("position_sensing") is None:
         channels = parse_noise_tags(context, plugin, GPS_POSITION_NOISE) | channels
-    topic = join_ros_topic(plugin.get_text("robotNamespace"), plugin.get_text("gpsTopic", "gps"))
+    topic = join_ros_topic(find_declared_namespace(plugin), plugin.get_text("gpsTopic", "gps"))
     sensor = set_child(sensor, plugin.make_element("topic", topic))
     link = plugin.get_text("linkName").rpartition("::")[2]
     if link:
         sensor = set_child(sensor, plugin.make_element("frame_id", link))
-    return set_child(sensor, merge_channels(plugin, gps, gps.tag if gps else "navsat", channels), replaces=True)
+    return merge_noise(sensor, plugin, gps.tag if gps else "navsat", channels, replaces=True)
 
 
 _NO_GROUND_SPEED = "the velocity is in the reading of the receiver"
 
 MODEL_PLUGINS = {
-    "librotors_gazebo_imu_plugin.so": ModelPlugin(
-        make_plugin_schema(IMU_TAGS, list_tags(IMU_NOISE)), "imu", convert=convert_imu, tags=IMU_TAGS
-    ),
-    "librotors_gazebo_magnetometer_plugin.so": ModelPlugin(
-        make_plugin_schema(MAGNETOMETER_TAGS, " ".join((*FIELD_DEFAULTS, list_tags(MAGNETOMETER_NOISE)))),
-        "magnetometer",
-        convert=_convert_magnetometer,
-        tags=MAGNETOMETER_TAGS,
-        field=_parse_field,
+    "librotors_gazebo_imu_plugin.so": IMU_TABLE.make_plugin(IMU_TAGS),
+    "librotors_gazebo_magnetometer_plugin.so": MAGNETOMETER_TABLE.make_plugin(
+        MAGNETOMETER_TAGS, " ".join(FIELD_DEFAULTS), parse_field=_parse_field
     ),
     "librotors_gazebo_pressure_plugin.so": ModelPlugin(
         make_plugin_schema(PRESSURE_TAGS, "pressureVariance referenceAltitude"),

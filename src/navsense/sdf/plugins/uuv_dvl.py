@@ -16,8 +16,9 @@
     <navsense:long_term acceleration_density="0.05" stddev="0.002"/>    as in `<dvl>`
 
 The range sensors remain sensors. The beams of the DVL have their rays, pose, limits, range noise and sound; the DVL
-draws its own noise. Under classic, velocity and altitude are those that the plug-in documents: the velocity of the link
-with `noise_amplitude` on each axis, and the mean of the four ranges. Otherwise both are solved from the beams.
+draws its own noise. Under classic, velocity and altitude are those that the plug-in documents. The velocity is that
+of the link with `noise_amplitude` on each axis, the altitude the mean of the four ranges. Otherwise both are solved
+from the beams.
 Velocities along them have a standard deviation of `noise_amplitude`. The covariance has `noise_sigma` per beam, or the
 true deviation if that is 0. The velocity is then that of the transducers, not of the origin of the link.
 
@@ -43,6 +44,7 @@ from navsense.core.names import WORLD_FRAME, get_short_name, suggest_name
 from navsense.core.pose import Pose
 from navsense.noise.specification import Noise
 from navsense.sdf.context import Context
+from navsense.sdf.names import normalize_topic
 from navsense.sdf.parse.children import parse_child_flag, parse_child_number, parse_child_text
 from navsense.sdf.parse.doppler import (
     STRENGTH_TAG,
@@ -51,8 +53,7 @@ from navsense.sdf.parse.doppler import (
     parse_plugin_track,
 )
 from navsense.sdf.parse.sensor_context import SensorContext
-from navsense.sdf.plugins.base import ModelPlugin, PluginSensor, parse_topic
-from navsense.sdf.plugins.uuv_common import NED, NED_SUFFIX
+from navsense.sdf.plugins.base import NED, NED_SUFFIX, ModelPlugin, PluginSensor, parse_topic
 from navsense.sdf.ros_names import find_declared_namespace
 from navsense.sdf.schema import UUV_DVL_FILE, UUV_DVL_PLUGIN
 from navsense.sdf.values import invalid_value, map_spec_errors, parse_text, require_child
@@ -118,7 +119,7 @@ def parse(
                 world_ned_frame=_parse_reference_frame(context, element, sensor_context),
             ),
         )
-    _note_own_elements(context, element, spec)
+    _note_extensions(context, element, spec)
     return PluginSensor(spec, NED_SUFFIX if uses_ned else "")
 
 
@@ -146,17 +147,17 @@ def _parse_reference_frame(context: Context, element: Element, sensor_context: S
     return WORLD_NED_FRAME if name == WORLD_NED_FRAME else ""
 
 
-def _note_own_elements(context: Context, element: Element, spec: Dvl) -> None:
+def _note_extensions(context: Context, element: Element, spec: Dvl) -> None:
     """Add notes about elements of navsense that `<noise_sigma>` or classic contradicts."""
     sigma, child = element.find("noise_sigma"), element.find(TRACK_TAG, STRENGTH_TAG)
     if spec.classic:
         for tag in (TRACK_TAG, STRENGTH_TAG):
-            own = element.find(tag)
-            if own is not None:
+            extension = element.find(tag)
+            if extension is not None:
                 reason = (
                     "under classic the velocity has the noise of <noise_amplitude> on each axis, and no other error"
                 )
-                context.add_note("unsupported", f"<{tag}>", reason, own.where)
+                context.add_note("unsupported", f"<{tag}>", reason, extension.where)
     elif child is not None and sigma is not None and spec.bottom.reported_stddev > 0.0:
         reason = f"the covariance does not include <{child.tag}>; write 0 for the true covariance"
         context.add_note("warning", f"<plugin><noise_sigma>: {sigma.text}", reason, sigma.where)
@@ -176,14 +177,15 @@ def _find_sonar(
     link_child, topic_child = (element.find(f"{name}_{index}") or element for name in ("beam_link_name", "beam_topic"))
     with context.collect_errors():
         name, topic = parse_text(link_child, parent=element.tag), parse_topic(element, topic_child.tag)
+        topic = normalize_topic(topic) or topic
         sonars = [Sonar(sensor, sensor.spec) for sensor in sensors if isinstance(sensor.spec, Range)]
         on_link = [sonar for sonar in sonars if f"::{sonar.sensor.link}".endswith(f"::{name}")]
         if not on_link and context.problem_count and sensor_context.find_pose(name) is not None:
             return None  # its range sensor may have a problem
         if not on_link:
             links = [sonar.sensor.link.rpartition("::")[2] for sonar in sonars]
-            known = ", ".join(links) or "none: the model has no range sensor"
-            allowed = f"must be a link with a range sensor, one of {known}"
+            names = ", ".join(links) or "none: the model has no range sensor"
+            allowed = f"must be a link with a range sensor, one of {names}"
             raise invalid_value(link_child, name, allowed, parent=element.tag)
         for sonar in on_link:
             if sonar.sensor.topic == topic:
@@ -191,8 +193,11 @@ def _find_sonar(
         topics = [sonar.sensor.topic for sonar in on_link]
         allowed = f"must be the topic of the range sensor on {name}: {', '.join(topics)}"
         remedy = suggest_name(topic, topics, separator="/")
-        if get_short_name(topic, "/") in [get_short_name(other, "/") for other in topics]:
+        if get_short_name(topic, "/") in [get_short_name(name, "/") for name in topics]:
             remedy = "give the namespace of its range plug-in: <robotNamespace> or --namespace"
+            declared = find_declared_namespace(element)
+            if context.namespace and context.namespace != declared:
+                remedy = f"the DVL has the namespace {declared}: give --namespace {declared}, or omit --namespace"
         raise invalid_value(topic_child, topic, allowed, parent="plugin", remedy=remedy)
     return None
 

@@ -70,5 +70,7 @@ SCHEMA = make_plugin_schema(
 )
 
 SENSOR_PLUGINS = {
-    "libuuv_gazebo_ros_gps_plugin.so": SensorPlugin(SCHEMA, frozenset((NavSat.type,)), apply, finish=check_deviations)
+    "libuuv_gazebo_ros_gps_plugin.so": SensorPlugin(
+        SCHEMA, frozenset((NavSat.type,)), apply, refine_spec=check_deviations
+    )
 }

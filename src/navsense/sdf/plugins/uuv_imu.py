@@ -34,116 +34,96 @@ Source: UUV Simulator, `IMUROSPlugin` and `imu_snippets.xacro`; kalibr, IMU nois
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 
-from navsense.core.pose import WORLD_NED
-from navsense.core.typing import Quaternion
-from navsense.noise.specification import Noise
+from navsense.core.typing import Vector
 from navsense.sdf.context import Context
 from navsense.sdf.parse.children import parse_child_number
 from navsense.sdf.parse.sensor_context import SensorContext
-from navsense.sdf.plugins.base import UUV_TAGS, ModelPlugin, PluginSensor, make_plugin_schema
-from navsense.sdf.plugins.uuv_common import COMMON_TAGS, FIXED_MESSAGES, parse_amplitude, parse_ned_pose
-from navsense.sdf.values import map_spec_errors
-from navsense.sdf.xml_reader import Element
-from navsense.sensors.imu import Imu
-from navsense.world import MountedSensor
-
-DEFAULTS: Mapping[str, float] = MappingProxyType(
-    {
-        "gyroscope_noise_density": math.radians(70.0 / 3600.0),
-        "gyroscope_random_walk": math.radians(8.0 / 3600.0),
-        "gyroscope_bias_correlation_time": 1000.0,
-        "gyroscope_turn_on_bias_sigma": math.radians(0.5),
-        "accelerometer_noise_density": 4e-3,
-        "accelerometer_random_walk": 6e-3,
-        "accelerometer_bias_correlation_time": 300.0,
-        "accelerometer_turn_on_bias_sigma": 0.196,
-    }
+from navsense.sdf.plugins.base import (
+    ACCELEROMETER,
+    CORRELATION_TIME,
+    GYROSCOPE,
+    NoiseTable,
+    NoiseTag,
+    make_world_reference,
 )
-"""Element -> default of the plug-in."""
+from navsense.sdf.plugins.uuv_common import AMPLITUDE, FIXED_MESSAGES, MODEL_TAGS, refine_by_fidelity
+from navsense.sdf.xml_reader import Element
+from navsense.sensors.base import Sensor
+from navsense.sensors.imu import Imu
 
 WALK_TAG, OTHER_WALK_TAG = "gyroscope_random_walk", "gyroscope_bias_random_walk"
 
-REFERENCES: Mapping[str, Quaternion] = MappingProxyType({"world": (1.0, 0.0, 0.0, 0.0), "world_ned": WORLD_NED})
-"""Frame of the orientation -> its rotation (w x y z) to the world, as the UUV Simulator publishes it."""
+DEFAULT_WALK = math.radians(8.0 / 3600.0)
+"""rad/s^2/sqrt(Hz)."""
+
+REFERENCES: Mapping[str, Vector] = MappingProxyType(
+    {"world": (0.0, 0.0, 0.0), "world_ned": (math.pi, 0.0, math.pi / 2.0)}
+)
+"""Frame of the orientation -> its roll, pitch and yaw (rad) in the world, as the UUV Simulator publishes it."""
 
 
-def parse(
-    context: Context, element: Element, sensor_context: SensorContext, _sensors: Sequence[MountedSensor]
-) -> PluginSensor | None:
-    """Return the sensor of a plug-in. Problems give None."""
-    problems_before = context.problem_count
-    amplitude = parse_amplitude(context, element, sensor_context)
-    gyroscope, accelerometer = (
-        _parse_noise(context, element, name, amplitude, sensor_context) for name in ("gyroscope", "accelerometer")
-    )
-    pose, suffix = parse_ned_pose(context, element)
-    reference = _parse_reference(context, element)
-    if context.problem_count > problems_before:
-        return None
-    with map_spec_errors(element):
-        spec = Imu(gyroscope, gyroscope, gyroscope, accelerometer, accelerometer, accelerometer, reference=reference)
-    return PluginSensor(spec, suffix, pose)
+def _make_reference(context: Context, plugin: Element) -> list[Element]:
+    """Return the reference of the orientation, with a warning for an unknown frame."""
+    child = plugin.find("static_reference_frame")
+    frame = "world" if child is None else child.text
+    if child is not None and frame not in REFERENCES:
+        reason = f"is not one of {', '.join(REFERENCES)}: the orientation is in the world"
+        context.add_note("warning", f"<plugin><{child.tag}>: {frame}", reason, child.where)
+    return [make_world_reference(plugin, REFERENCES.get(frame, REFERENCES["world"]))]
 
 
-def _parse_noise(
-    context: Context, element: Element, name: str, amplitude: float, sensor_context: SensorContext
-) -> Noise:
-    """Return the noise of an axis of the gyroscope or the accelerometer."""
-    tags = {part: f"{name}_{part}" for part in ("noise_density", "random_walk", "turn_on_bias_sigma")}
-    if tags["random_walk"] == WALK_TAG:
-        _warn_about_walk(context, element)
-        if element.find(OTHER_WALK_TAG) is not None:
-            tags["random_walk"] = OTHER_WALK_TAG
-    density, walk, turn_on = (
-        amplitude * parse_child_number(context, element, tag, DEFAULTS.get(tag, 0.0), minimum=0.0)
-        for tag in tags.values()
-    )
-    time_tag = f"{name}_bias_correlation_time"
-    correlation_time = parse_child_number(context, element, time_tag, DEFAULTS[time_tag], above=0.0)
-    return Noise(
-        noise_density=density,
-        dynamic_bias_stddev=walk,
-        dynamic_bias_correlation_time=correlation_time if walk > 0.0 else 0.0,
-        bias_stddev=turn_on,
-        classic=sensor_context.classic,
-    )
+TABLE = NoiseTable(
+    "imu",
+    (
+        NoiseTag("gyroscope_noise_density", GYROSCOPE, "noise_density", default=math.radians(70.0 / 3600.0)),
+        NoiseTag(WALK_TAG, GYROSCOPE, "dynamic_bias_stddev", default=DEFAULT_WALK),
+        NoiseTag(OTHER_WALK_TAG, GYROSCOPE, "dynamic_bias_stddev"),
+        NoiseTag("gyroscope_bias_correlation_time", GYROSCOPE, CORRELATION_TIME, default=1000.0),
+        NoiseTag("gyroscope_turn_on_bias_sigma", GYROSCOPE, "bias_stddev", default=math.radians(0.5)),
+        NoiseTag("accelerometer_noise_density", ACCELEROMETER, "noise_density", default=4e-3),
+        NoiseTag("accelerometer_random_walk", ACCELEROMETER, "dynamic_bias_stddev", default=6e-3),
+        NoiseTag("accelerometer_bias_correlation_time", ACCELEROMETER, CORRELATION_TIME, default=300.0),
+        NoiseTag("accelerometer_turn_on_bias_sigma", ACCELEROMETER, "bias_stddev", default=0.196),
+    ),
+    AMPLITUDE,
+    _make_reference,
+)
 
 
-def _warn_about_walk(context: Context, element: Element) -> None:
+def _warn_about_walk(context: Context, plugin: Element) -> None:
     """Add a warning if the plug-in would use another random walk than that of the file."""
-    child = element.find(WALK_TAG)
+    child = plugin.find(WALK_TAG)
     if child is None:
         return
-    other, default = element.find(OTHER_WALK_TAG), DEFAULTS[WALK_TAG]
-    if other is not None:
-        context.add_note("warning", f"<plugin><{WALK_TAG}>: {child.text}", f"<{OTHER_WALK_TAG}> is used", child.where)
-    elif not math.isclose(parse_child_number(context, element, WALK_TAG, default), default, rel_tol=1e-3, abs_tol=0.0):
-        reason = f"is used; the plug-in reads <{OTHER_WALK_TAG}>, with the default {default:.4g}"
+    if plugin.find(OTHER_WALK_TAG) is not None:
+        reason = f"<{OTHER_WALK_TAG}> is used"
+        context.add_note("warning", f"<plugin><{WALK_TAG}>: {child.text}", reason, child.where)
+        return
+    walk = parse_child_number(context, plugin, WALK_TAG, DEFAULT_WALK)
+    if not math.isclose(walk, DEFAULT_WALK, rel_tol=1e-3, abs_tol=0.0):
+        reason = f"is used; the plug-in reads <{OTHER_WALK_TAG}>, with the default {DEFAULT_WALK:.4g}"
         context.add_note("warning", f"<plugin><{WALK_TAG}>: {child.text}", reason, child.where)
 
 
-def _parse_reference(context: Context, element: Element) -> Quaternion:
-    """Return the rotation from the frame of the orientation to the world, with a warning for an unknown frame."""
-    child = element.find("static_reference_frame")
-    if child is None or child.text in REFERENCES:
-        return REFERENCES[child.text if child is not None else "world"]
-    reason = f"is not one of {', '.join(REFERENCES)}: the orientation is in the world"
-    context.add_note("warning", f"<plugin><{child.tag}>: {child.text}", reason, child.where)
-    return REFERENCES["world"]
+def _refine_imu(context: Context, plugin: Element, spec: Sensor, sensor_context: SensorContext) -> Sensor:
+    _warn_about_walk(context, plugin)
+    noiseless = Imu(reference=spec.reference) if isinstance(spec, Imu) else spec
+    return refine_by_fidelity(context, plugin, spec, sensor_context, noiseless)
 
 
-SCHEMA = make_plugin_schema(
-    UUV_TAGS,
-    " ".join((COMMON_TAGS, *DEFAULTS, OTHER_WALK_TAG, "static_reference_frame")),
-    unsupported={
-        "orientation_noise": "the orientation has no noise",
-        "noise_sigma": "has no effect in the plug-in",
-        "enable_gazebo_messages": FIXED_MESSAGES,
-        "reference_link_name": "the orientation is in the world, or in world_ned",
-    },
-)
-
-MODEL_PLUGINS = {"libuuv_gazebo_ros_imu_plugin.so": ModelPlugin(SCHEMA, Imu.type, parse)}
+MODEL_PLUGINS = {
+    "libuuv_gazebo_ros_imu_plugin.so": TABLE.make_plugin(
+        MODEL_TAGS,
+        "robotNamespace static_reference_frame",
+        unsupported={
+            "orientation_noise": "the orientation has no noise",
+            "noise_sigma": "has no effect in the plug-in",
+            "enable_gazebo_messages": FIXED_MESSAGES,
+            "reference_link_name": "the orientation is in the world, or in world_ned",
+        },
+        refine_spec=_refine_imu,
+    )
+}

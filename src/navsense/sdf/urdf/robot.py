@@ -153,9 +153,9 @@ class _RobotConverter:
             first = min(cycle, key=lambda joint: joint.element.line)
             start = cycle.index(first)
             names = [joint.parent for joint in (cycle[start:] + cycle[:start])]
-            shown = " -> ".join((*names, names[0]) if len(names) < 8 else (*names[:3], f"... {len(names)} links"))
+            cycle_text = " -> ".join((*names, names[0]) if len(names) < 8 else (*names[:3], f"... {len(names)} links"))
             allowed = "the joints must not form a cycle of links"
-            self.context.add_problem(invalid_value(first.element, shown, allowed, attribute="name"))
+            self.context.add_problem(invalid_value(first.element, cycle_text, allowed, attribute="name"))
             del self.parent_joints[first.child]
         self._check_root()
         for name, joint in self.parent_joints.items():
@@ -285,7 +285,9 @@ class _RobotConverter:
         ]
         if axis is not None:
             axis_element = element.find("axis") or element
-            children.append(axis_element.make_element("axis", children=[axis_element.make_element("xyz", axis)]))
+            parts = [axis_element.make_element("xyz", axis), *self._convert_limits(element, joint_type)]
+            parts += self._convert_mimic(element)
+            children.append(axis_element.make_element("axis", children=parts))
         return element.make_element("joint", "", children, {"name": name, "type": joint_type})
 
     def _convert_axis(self, joint: Element, joint_type: str) -> str | None:
@@ -303,21 +305,44 @@ class _RobotConverter:
             return None
         return _format_numbers(xyz)
 
+    def _convert_limits(self, joint: Element, joint_type: str) -> list[Element]:
+        """Return `<limit>` of SDF. URDF's default of one limit is 0 if the other one is given."""
+        limit = joint.find("limit")
+        if limit is None:
+            return []
+        self.context.check(limit, schema.LIMIT)
+        names = ("lower", "upper")
+        if joint_type == "continuous" or not any(name in limit.attributes for name in names):
+            return []
+        children = [limit.make_element(name, limit.attributes.get(name, "0")) for name in names]
+        return [limit.make_element("limit", children=children)]
+
+    def _convert_mimic(self, joint: Element) -> list[Element]:
+        """Return `<mimic>` of SDF."""
+        mimic = joint.find("mimic")
+        if mimic is None:
+            return []
+        self.context.check(mimic, schema.MIMIC)
+        names = ("multiplier", "offset")
+        children = [mimic.make_element(name, mimic.attributes[name]) for name in names if name in mimic.attributes]
+        leader = {name: text for name, text in mimic.attributes.items() if name == "joint"}
+        return [mimic.make_element("mimic", children=children, attributes=leader)]
+
     def _find_cycles(self) -> Iterator[list[_UrdfJoint]]:
         """Yield the joints of each cycle, each followed by the joint to its child."""
         done: set[str] = set()
         for name in list(self.parent_joints):
             chain: list[_UrdfJoint] = []
-            seen: dict[str, int] = {}
+            indices: dict[str, int] = {}
             link = name
             while link in self.parent_joints and link not in done:
-                if link in seen:
-                    yield list(reversed(chain[seen[link] :]))
+                if link in indices:
+                    yield list(reversed(chain[indices[link] :]))
                     break
-                seen[link] = len(chain)
+                indices[link] = len(chain)
                 chain.append(self.parent_joints[link])
                 link = chain[-1].parent
-            done.update(seen)
+            done.update(indices)
 
     def _check_root(self) -> None:
         """Add a problem if several links have no parent joint."""
@@ -328,10 +353,10 @@ class _RobotConverter:
             return
         roots.sort(key=lambda link: link.line)
         names = [link.attributes["name"].strip() for link in roots]
-        shown = ", ".join(names if len(names) < 8 else (*names[:6], f"... {len(names)} links"))
+        names_text = ", ".join(names if len(names) < 8 else (*names[:6], f"... {len(names)} links"))
         allowed = "a robot has one root link; these links have no parent joint"
         remedy = f"join {names[1]} to the others by a <joint>"
-        self.context.add_problem(invalid_value(roots[1], shown, allowed, attribute="name", remedy=remedy))
+        self.context.add_problem(invalid_value(roots[1], names_text, allowed, attribute="name", remedy=remedy))
 
     def _make_link_pose(self, joint: _UrdfJoint) -> Element:
         """Return the pose of the child link of a joint."""

@@ -71,14 +71,16 @@ SHAPES: Mapping[str, Mapping[str, str]] = {
 GEOMETRY = ElementSchema(children=frozenset(SHAPES), strict=False)
 
 JOINT = make_schema(
-    "origin parent child axis",
-    unsupported=dict.fromkeys(("limit", "dynamics", "mimic", "calibration", "safety_controller"), _NO_JOINT_MOTION),
+    "origin parent child axis limit mimic",
+    unsupported=dict.fromkeys(("dynamics", "calibration", "safety_controller"), _NO_JOINT_MOTION),
     attributes="name type",
     strict=False,
 )
 
 ORIGIN = make_schema(attributes="xyz rpy", strict=False)
 AXIS = make_schema(attributes="xyz", strict=False)
+LIMIT = make_schema(attributes="lower upper effort velocity", strict=False)
+MIMIC = make_schema(attributes="joint multiplier offset", strict=False)
 END = make_schema(attributes="link", strict=False)
 
 JOINT_TYPES = {

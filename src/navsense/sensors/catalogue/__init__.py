@@ -163,7 +163,7 @@ def _read_text(table: Mapping[str, Any], key: str, where: Where) -> str:
 
 def _check_tables(name: str, value: Any, where: Where) -> Mapping[str, Mapping[str, Any]]:
     """Return a table of tables. Raises `SensorError` for another value."""
-    if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):
+    if not isinstance(value, dict) or not all(isinstance(table, dict) for table in value.values()):
         raise SensorError(name, value, allowed="must be a table of tables", where=where)
     return value
 

@@ -152,7 +152,7 @@ OUTPUT_COUNTS = tuple(sum(shape == group_shape for _, shape, _ in OUTPUTS) for g
 """Number of outputs in each array of `OutputMemory`."""
 
 OUTPUT_ROWS = tuple(
-    (name, GROUP_SHAPES.index(shape), sum(other == shape for _, other, _ in OUTPUTS[:i]))
+    (name, GROUP_SHAPES.index(shape), [row[1] for row in OUTPUTS[:i]].count(shape))
     for i, (name, shape, _) in enumerate(OUTPUTS)
 )
 """Name of each output, its array in `OutputMemory`, and its row there: rows are in the order of `OUTPUTS`."""
