@@ -1,8 +1,8 @@
 """Every public class and function has an example in its docstring, and the examples run.
 
 The public names are those of the pages of the Python API, `PAGES` of `docs/_extensions/docstrings.py`. The examples
-share these names: `ns`, `np`, `Path`; `world`, the quadrotor of the examples; `run`, one second of it; `field` (n, 3) T
-and `rotation_ws` (n, 4), readings of a magnetometer that turns, with its attitudes. The current folder contains
+share these names: `ns`, `np`, `Path`; `world`, the quadrotor of the examples; `run`, one second of it; `result`, a
+campaign; `field` (n, 3) T and `rotation_ws` (n, 4), readings of a magnetometer that turns, with its attitudes. The current folder contains
 `quadrotor.sdf`, `drive.npz` with those readings, and `calibration.json`.
 """
 
@@ -21,9 +21,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import navsense as ns
+from navsense.campaigns.plan import make_campaign
+from navsense.campaigns.result import COMMAND, CampaignResult
+from navsense.campaigns.worker import compute_chunk
+from navsense.runner.run import Run
 
 pytestmark = [pytest.mark.requirement("DOC-1:api"), pytest.mark.compiled]
 
@@ -47,6 +52,10 @@ PROTOCOL = "a protocol: its members are the text, and the classes of navsense ar
 
 WITHOUT_EXAMPLE = {
     "navsense.analysis.theory.NoiseTerm": PROTOCOL,
+    "navsense.campaigns.Campaign": "`read_experiment` makes it, and has the example",
+    "navsense.campaigns.experiment_file.Experiment": "`read_experiment` returns it",
+    "navsense.campaigns.experiment_file.ReportColumns": "`read_experiment` makes it",
+    "navsense.campaigns.result.FailedRun": "only a campaign with failed runs has one",
     "navsense.core.atomic.HiddenFolder": FORMAT,
     "navsense.core.errors.CompilerError": "needs a broken installation of Numba",
     "navsense.core.errors.describe_damage": "the text of an error inside another error of a damaged recording",
@@ -111,6 +120,18 @@ def list_tests() -> Iterator[doctest.DocTest]:
 TESTS = {test.name: test for test in list_tests()}
 
 
+def compute_campaign(world: ns.world.World) -> CampaignResult:
+    """Return the result of four runs, computed in this process."""
+
+    def reduce(run: Run) -> dict[str, Any]:
+        return {"largest_rate": np.abs(run["imu"]["angular_velocity"]).max()}
+
+    campaign = make_campaign(world, 4, 1.0, reduce=reduce)
+    tables = [compute_chunk(campaign, chunk, Path()) for chunk in campaign.list_chunks()]
+    table = pa.concat_tables(tables)
+    return CampaignResult(campaign, Path("rates"), table.append_column(COMMAND, pa.nulls(len(table), pa.string())))
+
+
 @pytest.fixture(scope="module")
 def names() -> dict[str, Any]:
     """The names of the examples, with a run and the readings of a magnetometer."""
@@ -118,7 +139,8 @@ def names() -> dict[str, Any]:
     compass = ns.sensors.Magnetometer(noise, noise, noise, hard_iron=(4e-7, -2e-7, 6e-7))
     drive = ns.simulate(ns.testing.example_world(("compass", compass)), 3.0, seed=1)
     world = ns.load(EXAMPLES / "quadrotor.sdf")
-    return {"ns": ns, "np": np, "Path": Path, "world": world, "run": ns.simulate(world, 1.0, seed=7), "drive": drive}
+    run, result = ns.simulate(world, 1.0, seed=7), compute_campaign(world)
+    return {"ns": ns, "np": np, "Path": Path, "world": world, "run": run, "drive": drive, "result": result}
 
 
 @pytest.fixture

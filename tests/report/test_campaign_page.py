@@ -14,7 +14,7 @@ from navsense.campaigns.experiment_file import ReportColumns
 from navsense.campaigns.plan import make_campaign
 from navsense.campaigns.result import COMMAND, CampaignResult
 from navsense.campaigns.rows import Row, make_table
-from navsense.report.campaign_page import write_campaign_report
+from navsense.report.campaign_page import write_campaign
 
 pytestmark = pytest.mark.requirement("CAM-1")
 
@@ -53,7 +53,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> CampaignResult:
 
 
 def test_page_has_the_statistics_of_each_point(result: CampaignResult, tmp_path: Path) -> None:
-    path = write_campaign_report(result, tmp_path / "page.html", ReportColumns(nees={"nees": 2}))
+    path = write_campaign(result, tmp_path / "page.html", ReportColumns(nees={"nees": 2}))
     page = path.read_text()
     for rate, count in ((50.0, 39), (100.0, 40)):
         values = result.get_array("size", {RATE: rate})
@@ -70,7 +70,7 @@ def test_page_has_the_statistics_of_each_point(result: CampaignResult, tmp_path:
 
 
 def test_page_lists_the_worst_runs(result: CampaignResult, tmp_path: Path) -> None:
-    page = write_campaign_report(result, tmp_path / "page.html").read_text()
+    page = write_campaign(result, tmp_path / "page.html").read_text()
     section = page.partition('<section id="worst">')[2]
     sizes = np.sort(result.get_array("size"))[::-1]
     shown = re.findall(r"<td>([\d.]+)</td><td>navsense run", section)
@@ -79,6 +79,6 @@ def test_page_lists_the_worst_runs(result: CampaignResult, tmp_path: Path) -> No
 
 def test_unknown_column_is_an_error(result: CampaignResult, tmp_path: Path) -> None:
     with pytest.raises(ns.NavsenseError, match=r"column: eror; must be one of .*; did you mean error"):
-        write_campaign_report(result, tmp_path / "page.html", ReportColumns(errors=("eror",)))
+        write_campaign(result, tmp_path / "page.html", ReportColumns(errors=("eror",)))
     with pytest.raises(ns.NavsenseError, match="must end in"):
-        write_campaign_report(result, tmp_path / "page.txt")
+        write_campaign(result, tmp_path / "page.txt")

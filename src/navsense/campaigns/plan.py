@@ -66,7 +66,7 @@ class Chunk:
 
 @dataclass(frozen=True, eq=False)
 class Campaign:
-    """What a campaign computes, see `navsense.campaign` for the fields.
+    """What a campaign computes, see `navsense.campaign` for the fields. `read_experiment` returns one.
 
     points: values of parameters, one mapping for each point of the sweep.
     fault_worlds: the world with each file of faults, by the path in the points; "" for the world itself.

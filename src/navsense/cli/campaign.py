@@ -78,9 +78,9 @@ def campaign(
         click.echo(f"warning: {more}, see the column failure of {folder}/results.parquet", err=True)
     click.echo(f"wrote {folder}/results.parquet: {format_count(result.table.num_rows, 'run')}")
     if report is not None:
-        from navsense.report.campaign_page import write_campaign_report
+        from navsense.report.campaign_page import write_campaign
 
-        click.echo(f"wrote {write_campaign_report(result, report, plan.report)}")
+        click.echo(f"wrote {write_campaign(result, report, plan.report)}")
 
 
 def print_columns(result: CampaignResult) -> None:

@@ -78,10 +78,6 @@ def reduce(run: Run) -> Mapping[str, Any]:
     nees: (n,), with 2 degrees of freedom.
     distance: m, the length of the true track.
     final_error: m, the horizontal error at the end.
-
-    >>> import navsense.examples.dead_reckoning as dead_reckoning
-    >>> list(dead_reckoning.reduce(survey))
-    ['time', 'error', 'stddev', 'nees', 'distance', 'final_error']
     """
     track = estimate_track(run)
     return {

@@ -35,7 +35,7 @@ AXES = ("east", "north", "up")
 """Names of the components of an error with two or three axes."""
 
 
-def write_campaign_report(
+def write_campaign(
     result: CampaignResult, output: str | os.PathLike[str], columns: ReportColumns | None = None
 ) -> Path:
     """Write the page of a campaign, and return its path.
@@ -45,7 +45,7 @@ def write_campaign_report(
 
     Raises `RecordingError` if the page cannot be written, and `SimulationError` for a column that does not exist.
 
-    >>> ns.report.write_campaign_report(result, "campaign.html").name
+    >>> ns.report.write_campaign(result, "campaign.html").name
     'campaign.html'
     """
     page_path = check_report_path(output)
