@@ -29,7 +29,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
         {
             "navsense": "",
             "navsense.world": (
-                "World Model Link Joint Solid MountedSensor OpticalFrame Switch Note CurrentTopic LayersTopic"
+                "World Model Link Joint Mimic Solid MountedSensor OpticalFrame Switch Note CurrentTopic LayersTopic"
             ),
             "navsense.runner.run": "Run RecordResult",
             "navsense.simulation.live_run": "LiveRun Step LiveSensor LiveClock",
