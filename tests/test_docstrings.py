@@ -2,8 +2,8 @@
 
 The public names are those of the pages of the Python API, `PAGES` of `docs/_extensions/docstrings.py`. The examples
 share these names: `ns`, `np`, `Path`; `world`, the quadrotor of the examples; `run`, one second of it; `result`, a
-campaign; `field` (n, 3) T and `rotation_ws` (n, 4), readings of a magnetometer that turns, with its attitudes. The current folder contains
-`quadrotor.sdf`, `drive.npz` with those readings, and `calibration.json`.
+campaign; `field` (n, 3) T and `rotation_ws` (n, 4), readings of a magnetometer that turns, with its attitudes. The
+current folder contains `quadrotor.sdf`, `drive.npz` with those readings, and `calibration.json`.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ MAX_CHUNK_SIZE = 64
 
 
 @dataclass(frozen=True)
-class Chunk:
+class RunChunk:
     """Run numbers at one point of a sweep: `point` is its index, `name` that of the file without suffix."""
 
     point: int
@@ -71,7 +71,7 @@ class Campaign:
     points: values of parameters, one mapping for each point of the sweep.
     fault_worlds: the world with each file of faults, by the path in the points; "" for the world itself.
     motion_logs: the motions that points select, by model and path.
-    world_command: world file and options of `navsense run` that load the world; "" for a world made in Python.
+    world_command: world file and options of `navsense run` that load the world; "" for a world from Python.
     """
 
     world: World
@@ -123,7 +123,7 @@ class Campaign:
         digest.add(self.reduce)
         return digest.hexdigest()
 
-    def list_chunks(self) -> Iterator[Chunk]:
+    def list_chunks(self) -> Iterator[RunChunk]:
         """Yield the chunks in the order of points and run numbers."""
         groups = [tuple(group) for _, group in groupby(sorted(self.runs), lambda run: run // self.chunk_size)]
         for index, point in enumerate(self.points):
@@ -131,7 +131,7 @@ class Campaign:
                 digest = Digest()
                 is_range = runs[-1] - runs[0] == len(runs) - 1
                 digest.add((self.base_digest, dict(point), None if is_range else runs))
-                yield Chunk(index, runs, f"{digest.hexdigest()[:16]}-{runs[0]:06d}-{runs[-1]:06d}")
+                yield RunChunk(index, runs, f"{digest.hexdigest()[:16]}-{runs[0]:06d}-{runs[-1]:06d}")
 
     def make_point_world(self, point: Point) -> World:
         """Return the world of a point. Raises the errors of `with_parameters`."""
@@ -161,9 +161,10 @@ class Campaign:
         )
 
     def format_command(self, point: Point, run: int) -> str:
-        """Return the command of the shell that repeats one run; "" for a world made in Python."""
+        """Return the command that repeats one run: of the shell, or of Python for a world from Python."""
         if not self.world_command:
-            return ""
+            world = f"ns.with_parameters(world, {dict(point)!r})" if point else "world"
+            return f"ns.simulate({world}, {self.duration!r}, seed={self.seed}, runs=[{run}])"
         parts = [self.world_command, f"--duration {self.duration!r}", f"--seed {self.seed}", f"--run {run}"]
         for path, value in point.items():
             if path == FAULTS:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from navsense.campaigns.digest import list_versions
-from navsense.campaigns.plan import Campaign, Chunk, Reduce, make_campaign
+from navsense.campaigns.plan import Campaign, Reduce, RunChunk, make_campaign
 from navsense.campaigns.result import COMMAND, CampaignResult
 from navsense.campaigns.rows import CHUNKS, FAILURE, RECORDINGS, read_table, write_table
 from navsense.campaigns.sweep import Point
@@ -162,7 +162,7 @@ def _is_complete(path: Path) -> bool:
     return table is not None and table[FAILURE].null_count == len(table)
 
 
-def _read_result(plan: Campaign, folder: Path, chunks: Sequence[Chunk]) -> CampaignResult:
+def _read_result(plan: Campaign, folder: Path, chunks: Sequence[RunChunk]) -> CampaignResult:
     """Return the rows of all chunks in order, and write them to one file."""
     import pyarrow as pa
 
@@ -173,7 +173,7 @@ def _read_result(plan: Campaign, folder: Path, chunks: Sequence[Chunk]) -> Campa
             raise RecordingError(
                 "chunk", "cannot be read", where=Where(str(folder / chunk.name)), remedy="run it again"
             )
-        commands = [plan.format_command(plan.points[chunk.point], run) or None for run in chunk.runs]
+        commands = [plan.format_command(plan.points[chunk.point], run) for run in chunk.runs]
         tables.append(table.append_column(COMMAND, pa.array(commands, pa.string())))
     table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
     write_table(table, folder / RESULTS)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from navsense.campaigns.plan import Campaign, Chunk
+from navsense.campaigns.plan import Campaign, RunChunk
 from navsense.campaigns.rows import RECORDINGS, Row, make_table, write_table
 from navsense.campaigns.worker import CampaignPlugin, compute_chunks, pack_campaign
 from navsense.core.errors import SimulationError
@@ -113,7 +113,7 @@ def count_cores() -> int:
 
 def compute_missing_chunks(
     campaign: Campaign,
-    chunks: Sequence[Chunk],
+    chunks: Sequence[RunChunk],
     folder: Path,
     *,
     client: str | Client | None,
@@ -137,7 +137,7 @@ def compute_missing_chunks(
 class _Task:
     """Chunks in progress, and the time (s) of their submission. `is_alone` is true if no other task was in progress."""
 
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[RunChunk, ...]
     start: float
     is_alone: bool
 
@@ -148,7 +148,7 @@ class _Tasks:
     def __init__(
         self,
         campaign: Campaign,
-        chunks: Sequence[Chunk],
+        chunks: Sequence[RunChunk],
         folder: Path,
         client: Client,
         plugin_name: str,
@@ -156,7 +156,7 @@ class _Tasks:
         """Begin without tasks."""
         self._campaign, self._folder, self._client = campaign, folder, client
         self._chunks = {chunk.name: chunk for chunk in chunks}
-        self._waiting, self._suspects = deque(chunks), deque[Chunk]()
+        self._waiting, self._suspects = deque(chunks), deque[RunChunk]()
         self._total, self._finished = sum(len(chunk.runs) for chunk in chunks), 0
         self._plugin_name = plugin_name
         self._tasks: dict[Future[Any], _Task] = {}
@@ -195,7 +195,7 @@ class _Tasks:
         if self._suspects and not self._tasks:
             self._submit_task([self._suspects.popleft()], is_alone=True)
 
-    def _submit_task(self, chunks: Sequence[Chunk], *, is_alone: bool = False) -> None:
+    def _submit_task(self, chunks: Sequence[RunChunk], *, is_alone: bool = False) -> None:
         """Submit a task. `is_alone` is true if no other task is in progress."""
         future = self._client.submit(
             compute_chunks,
@@ -226,7 +226,7 @@ class _Tasks:
             write_table(table, self._folder / f"{name}.parquet")
             self._finished += len(self._chunks[name].runs)
 
-    def _give_up(self, chunk: Chunk) -> tuple[str, Any]:
+    def _give_up(self, chunk: RunChunk) -> tuple[str, Any]:
         """Return rows with an error for a chunk whose workers died."""
         error = (
             f"the process of the worker died {MAX_DEATHS + 1} times; this is a lack of memory or a crash of a library"

@@ -23,7 +23,7 @@ import cloudpickle
 from distributed import WorkerPlugin, get_worker
 
 from navsense.campaigns.digest import is_installed
-from navsense.campaigns.plan import Campaign, Chunk
+from navsense.campaigns.plan import Campaign, RunChunk
 from navsense.campaigns.rows import Row, check_values, describe_error, make_table
 from navsense.runner.run import Run
 
@@ -86,7 +86,7 @@ def lock_machine() -> Iterator[None]:
             os.close(descriptor)
 
 
-def compute_chunks(plugin_name: str, chunks: Sequence[Chunk], folder: str) -> list[tuple[str, pa.Table]]:
+def compute_chunks(plugin_name: str, chunks: Sequence[RunChunk], folder: str) -> list[tuple[str, pa.Table]]:
     """Return name and table of each chunk. `folder` is where recordings are written."""
     plugin = get_worker().plugins[plugin_name]
     if not isinstance(plugin, CampaignPlugin):
@@ -95,7 +95,7 @@ def compute_chunks(plugin_name: str, chunks: Sequence[Chunk], folder: str) -> li
     return [(chunk.name, compute_chunk(campaign, chunk, Path(folder))) for chunk in chunks]
 
 
-def compute_chunk(campaign: Campaign, chunk: Chunk, folder: Path) -> pa.Table:
+def compute_chunk(campaign: Campaign, chunk: RunChunk, folder: Path) -> pa.Table:
     """Return the rows of a chunk. A run that fails has a row with the text of its error."""
     point = campaign.points[chunk.point]
     try:
@@ -110,7 +110,7 @@ def compute_chunk(campaign: Campaign, chunk: Chunk, folder: Path) -> pa.Table:
     return make_table(rows, point, has_recording=bool(campaign.recordings))
 
 
-def _compute_alone(campaign: Campaign, chunk: Chunk, number: int, folder: Path) -> Row:
+def _compute_alone(campaign: Campaign, chunk: RunChunk, number: int, folder: Path) -> Row:
     """Return the row of one run of a chunk whose runs cannot be simulated together."""
     try:
         run = campaign.simulate(campaign.points[chunk.point], (number,)).select_run(number)
@@ -119,7 +119,7 @@ def _compute_alone(campaign: Campaign, chunk: Chunk, number: int, folder: Path) 
     return _reduce_run(campaign, run, chunk, number, folder)
 
 
-def _reduce_run(campaign: Campaign, run: Run, chunk: Chunk, number: int, folder: Path) -> Row:
+def _reduce_run(campaign: Campaign, run: Run, chunk: RunChunk, number: int, folder: Path) -> Row:
     """Return the row of a run, and write its recording."""
     try:
         recording = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -68,7 +69,7 @@ def campaign(
             )
     except KeyboardInterrupt:
         click.echo(f"stopped; the complete runs are kept in {folder}; the same command goes on", err=True)
-        raise
+        sys.exit(130)
     print_columns(result)
     for failure in result.failures[:MAX_FAILURES]:
         values = "".join(f", {path} = {value}" for path, value in failure.parameters.items())
@@ -81,6 +82,8 @@ def campaign(
         from navsense.report.campaign_page import write_campaign
 
         click.echo(f"wrote {write_campaign(result, report, plan.report)}")
+    if len(result.failures) == result.table.num_rows:
+        sys.exit(2)
 
 
 def print_columns(result: CampaignResult) -> None:

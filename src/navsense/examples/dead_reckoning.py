@@ -55,7 +55,7 @@ STEP = 10.0
 
 
 @dataclass(frozen=True)
-class Track:
+class EstimatedTrack:
     """An estimated track: `time` (n,) s, position and truth (n, 2) m east and north, and covariance (n, 2, 2) m^2."""
 
     time: Times
@@ -98,7 +98,7 @@ def _find_sensor(run: Run, kind: type[Any], noun: str) -> Any:
     return sensors[0]
 
 
-def estimate_track(run: Run) -> Track:
+def estimate_track(run: Run) -> EstimatedTrack:
     """Return the track of the DVL. Raises `SimulationError` unless the world has one IMU and one DVL."""
     from scipy.spatial.transform import Rotation
 
@@ -119,7 +119,7 @@ def estimate_track(run: Run) -> Track:
     true = np.stack([np.interp(time, truth.time, truth.position[:, axis]) for axis in (0, 1)], axis=1)
     rows = np.unique(np.searchsorted(time, np.arange(STEP, time[-1], STEP)))
     position = true[0] + start_error + path[:, :2]
-    return Track(time[rows], position[rows], covariance[rows], true[rows])
+    return EstimatedTrack(time[rows], position[rows], covariance[rows], true[rows])
 
 
 def _rotation_of(sensor: Any) -> Rotation:

@@ -186,7 +186,7 @@ def _format_failures(result: CampaignResult) -> str:
             str(failure.run),
             *(format_value(value) for value in failure.parameters.values()),
             failure.error,
-            failure.command or "",
+            failure.command,
         )
         for failure in result.failures
     ]
@@ -233,7 +233,7 @@ def _format_worst(shown: _Shown) -> str:
     order = np.argsort(-sizes, kind="stable")[:WORST_RUNS]
     table = result.get_succeeded().take(order).to_pylist()
     rows = [
-        (str(row[RUN]), *(format_value(row[path]) for path in result.campaign.paths), f"{size:.4g}", row[COMMAND] or "")
+        (str(row[RUN]), *(format_value(row[path]) for path in result.campaign.paths), f"{size:.4g}", row[COMMAND])
         for row, size in zip(table, sizes[order], strict=True)
     ]
     when = "final " if values.ndim >= 2 else ""
