@@ -29,7 +29,7 @@ from navsense.runner.run import (
     MotionSource,
     Run,
     check_run_numbers,
-    load_joints,
+    load_logs,
     load_motions,
     simulate,
 )
@@ -210,8 +210,7 @@ def make_campaign(
     points = make_points(sweep)
     world = apply_fidelity(world, fidelity)
     with inputs.collect_inputs(world.sources) as sources:
-        motions = load_motions(world, motion)
-        tracks = load_joints(joints)
+        motions, tracks = load_logs(world, motion, joints)
         world = replace_joint_tracks(world, tracks)
         points, motion_logs = _load_point_motions(world, points)
         faults = {str(point[FAULTS]) for point in points if FAULTS in point}

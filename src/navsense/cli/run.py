@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,8 @@ from navsense.cli.options import (
 from navsense.cli.progress import show_progress
 from navsense.cli.stop_signals import interrupt_between_steps, report_interrupt
 from navsense.cli.tables import Column, print_table, wrap_line
-from navsense.core.text import format_count, format_size
+from navsense.core.errors import SimulationError
+from navsense.core.text import MAX_DIGITS, format_count, format_size
 
 if TYPE_CHECKING:  # heavy imports
     from pathlib import Path
@@ -124,6 +125,16 @@ def print_motions(world: World, motions: Mapping[str, Motion]) -> None:
                 click.echo(f"note: {note}", err=True)
 
 
+def parse_runs_option(text: str) -> Sequence[int]:
+    """Return the run numbers of `--runs`. Raises `SimulationError`."""
+    first, separator, last = text.partition("-")
+    words = (first, last) if separator else (first,)
+    if not all(word.isdecimal() and len(word) < MAX_DIGITS for word in words) or int(words[-1]) < int(words[0]):
+        allowed = "must be a number of runs, or the first and the last number"
+        raise SimulationError("--runs", text, allowed=allowed, remedy="write --runs 200 or --runs 0-199")
+    return range(int(first), int(last) + 1) if separator else range(int(first))
+
+
 @click.command(cls=OutputCommand)
 @add_world_options
 @click.option("--duration", type=NUMBER, metavar="SECONDS", help="Simulated duration. Default: the end of the motion.")
@@ -136,6 +147,11 @@ def print_motions(world: World, motions: Mapping[str, Motion]) -> None:
     default=0,
     show_default=True,
     help="Number of the run. Each number simulates other instruments of the same types with the same seed.",
+)
+@click.option(
+    "--runs",
+    metavar="N|FIRST-LAST",
+    help="Record N runs, or those from FIRST to LAST. Each OUT contains {run}, which becomes the number.",
 )
 @motion_option
 @bandwidth_option
@@ -173,6 +189,7 @@ def run(
     duration: float | None,
     seed: int,
     number: int,
+    runs: str | None,
     motion: tuple[str, ...],
     bandwidth: tuple[str, ...],
     joints: tuple[str, ...],
@@ -206,6 +223,7 @@ def run(
             duration,
             seed=seed,
             run=number,
+            runs=None if runs is None else parse_runs_option(runs),
             motion=motions,
             joints=tracks,
             fidelity=fidelity,

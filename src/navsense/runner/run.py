@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -383,6 +383,50 @@ def _exit_unless_failed(
         writer.__exit__(*exception)
 
 
+RUN_FIELD = "{run}"
+"""Part of the path of a recording that becomes the number of the run."""
+
+
+def _check_patterns(outputs: Sequence[OutputTarget], runs: int | Sequence[int], run: int) -> Sequence[int]:
+    """Return the run numbers. Raises `SimulationError` for an output without `{run}`, and if `run` is given too."""
+    if run:
+        raise SimulationError("run", run, allowed="is not allowed beside runs", remedy="omit one of them")
+    for output in outputs:
+        if not isinstance(output, str | os.PathLike) or RUN_FIELD not in os.fspath(output):
+            remedy = 'write "flight-{run}.mcap"'
+            raise SimulationError("output of several runs", output, allowed="must contain {run}", remedy=remedy)
+    return check_run_numbers(runs)
+
+
+def _record_runs(
+    world: World, outputs: Sequence[OutputTarget], duration: float | None, *, runs: Sequence[int], **arguments: Any
+) -> RecordResult:
+    """Record several runs one after another, and return the result of all."""
+    results = [
+        record(
+            world,
+            [str(output).replace(RUN_FIELD, str(number)) for output in outputs],
+            duration,
+            run=number,
+            **arguments,
+        )
+        for number in runs
+    ]
+    first = results[0]
+
+    def add(get_counts: Callable[[RecordResult], Mapping[str, int]]) -> dict[str, int]:
+        return {name: sum(get_counts(result)[name] for result in results) for name in first.samples}
+
+    return RecordResult(
+        tuple(path for result in results for path in result.paths),
+        first.duration,
+        add(lambda result: result.samples),
+        add(lambda result: result.valid_samples),
+        max(result.max_delay for result in results),
+        add(lambda result: result.published_samples),
+    )
+
+
 def record(
     world: World,
     path: OutputTarget | Sequence[OutputTarget],
@@ -390,6 +434,7 @@ def record(
     *,
     seed: int = 0,
     run: int = 0,
+    runs: int | Sequence[int] | None = None,
     motion: MotionSource | Mapping[str, MotionSource] | None = None,
     joints: JointSource | None = None,
     fidelity: str | None = None,
@@ -403,6 +448,8 @@ def record(
 
     path: the path of a recording, the URL of a stream, or several of them. The suffix of a path selects the format.
     run: the number of the run.
+    runs: several runs, one after another: a number of them, or a sequence of run numbers. Each path contains `{run}`,
+        which becomes the number. The samples of the result are those of all runs.
     speed: simulated seconds per second of real time; None runs as fast as possible.
     ros: the ROS 2 distribution of the message definitions: "jazzy" (also for later distributions) or "humble".
 
@@ -418,6 +465,22 @@ def record(
     """
     outputs = tuple(path) if isinstance(path, Iterable) and not isinstance(path, str | bytes) else (path,)
     check_outputs_differ(outputs)
+    if runs is not None:
+        return _record_runs(
+            world,
+            outputs,
+            duration,
+            seed=seed,
+            runs=_check_patterns(outputs, runs, run),
+            motion=motion,
+            joints=joints,
+            fidelity=fidelity,
+            epoch=epoch,
+            truth_rate=truth_rate,
+            speed=speed,
+            ros=ros,
+            progress=progress,
+        )
     world = apply_fidelity(world, fidelity)
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
     valid_samples, published_samples = dict(samples), dict(samples)
