@@ -375,7 +375,7 @@ def test_a_file_that_changes_is_an_error(waves: Path) -> None:
 
 
 def test_geoid_requires_an_origin_and_a_known_interpolation(waves: Path) -> None:
-    with pytest.raises(FieldError, match=r"geoid: .*waves.pgm; requires a place on earth; give Environment\(origin="):
+    with pytest.raises(FieldError, match=r"geoid: .*; requires a place on earth; give Environment\(origin="):
         Environment(geoid=Geoid.from_file(waves))
     with pytest.raises(FieldError, match=r"interpolation of a geoid: spline; must be cubic or bilinear"):
         Geoid.from_file(waves, "spline")
