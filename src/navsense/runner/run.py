@@ -398,28 +398,15 @@ def _check_patterns(outputs: Sequence[OutputTarget], runs: int | Sequence[int], 
     return check_run_numbers(runs)
 
 
-def _record_runs(
-    world: World, outputs: Sequence[OutputTarget], duration: float | None, *, runs: Sequence[int], **arguments: Any
-) -> RecordResult:
-    """Record several runs one after another, and return the result of all."""
-    results = [
-        record(
-            world,
-            [str(output).replace(RUN_FIELD, str(number)) for output in outputs],
-            duration,
-            run=number,
-            **arguments,
-        )
-        for number in runs
-    ]
-    first = results[0]
+def _add_results(results: Sequence[RecordResult]) -> RecordResult:
+    """Return the result of several runs: all paths, and the sums of the samples."""
 
     def add(get_counts: Callable[[RecordResult], Mapping[str, int]]) -> dict[str, int]:
-        return {name: sum(get_counts(result)[name] for result in results) for name in first.samples}
+        return {name: sum(get_counts(result)[name] for result in results) for name in results[0].samples}
 
     return RecordResult(
         tuple(path for result in results for path in result.paths),
-        first.duration,
+        results[0].duration,
         add(lambda result: result.samples),
         add(lambda result: result.valid_samples),
         max(result.max_delay for result in results),
@@ -465,23 +452,45 @@ def record(
     """
     outputs = tuple(path) if isinstance(path, Iterable) and not isinstance(path, str | bytes) else (path,)
     check_outputs_differ(outputs)
-    if runs is not None:
-        return _record_runs(
-            world,
-            outputs,
-            duration,
-            seed=seed,
-            runs=_check_patterns(outputs, runs, run),
-            motion=motion,
-            joints=joints,
-            fidelity=fidelity,
-            epoch=epoch,
-            truth_rate=truth_rate,
-            speed=speed,
-            ros=ros,
-            progress=progress,
-        )
-    world = apply_fidelity(world, fidelity)
+    record_run = partial(
+        _record_run,
+        apply_fidelity(world, fidelity),
+        duration=duration,
+        seed=seed,
+        motion=motion,
+        joints=joints,
+        epoch=epoch,
+        truth_rate=truth_rate,
+        speed=speed,
+        ros=ros,
+        progress=progress,
+    )
+    if runs is None:
+        return record_run(outputs=outputs, run=run)
+    return _add_results(
+        [
+            record_run(outputs=[str(output).replace(RUN_FIELD, str(number)) for output in outputs], run=number)
+            for number in _check_patterns(outputs, runs, run)
+        ]
+    )
+
+
+def _record_run(
+    world: World,
+    outputs: Sequence[OutputTarget],
+    duration: float | None,
+    *,
+    seed: int,
+    run: int,
+    motion: MotionSource | Mapping[str, MotionSource] | None,
+    joints: JointSource | None,
+    epoch: int,
+    truth_rate: float,
+    speed: float | None,
+    ros: str,
+    progress: Progress | None,
+) -> RecordResult:
+    """Simulate one run and write it to its outputs, see `record`."""
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
     valid_samples, published_samples = dict(samples), dict(samples)
     interrupted, limiter = False, None if speed is None else RealTimeLimiter(speed)
