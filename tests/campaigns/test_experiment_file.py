@@ -183,3 +183,11 @@ def test_lines_of_keys(tmp_path: Path) -> None:
         ("u", 1, "w"): 18,
         ("u", 1, "w", "x"): 19,
     }
+
+
+def test_example_of_the_survey_is_read() -> None:
+    experiment = read_experiment(Path(__file__).parents[2] / "examples" / "survey_campaign.toml")
+    assert experiment.campaign.row_count == 64
+    assert experiment.report.nees == {"nees": 2}
+    spec: Any = experiment.campaign.world.sensor("dvl").spec
+    assert spec.misalignment_stddev == 0.003

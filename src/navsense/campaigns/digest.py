@@ -148,7 +148,7 @@ def _reduce_object(value: object) -> Any:
 
 def is_installed(module: types.ModuleType | None) -> bool:
     """Return True for modules of Python, of installed packages and of navsense: their versions stand for them."""
-    path = None if module is None else module.__file__
+    path: str | None = None if module is None else vars(module).get("__file__")  # modules in C have none
     if path is None:
         return True
     roots = {str(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
