@@ -33,6 +33,14 @@ from navsense.sensors.catalogue import list_parts
 from navsense.sensors.dvl import Dvl
 from navsense.world import MountedSensor, World
 
+__all__ = ["format_value", "list_parameters"]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)
+
+
 ParameterValue = bool | int | float | str | Sequence[Any]
 """A value of a parameter: a number, a text, true or false, or a list of numbers."""
 

@@ -109,9 +109,9 @@ class Digest:
         """Add the source of a function, its defaults, and what it refers to outside installed packages."""
         module = inspect.getmodule(function)
         self._write("function", f"{function.__module__}.{function.__qualname__}")
+        self._write("source", _get_source(function))
         if is_installed(module) and function.__module__ != "__main__":
             return
-        self._write("source", _get_source(function))
         self.add((function.__defaults__, function.__kwdefaults__))
         self.add([cell.cell_contents for cell in function.__closure__ or ()])
         for name in _list_names(function.__code__):
