@@ -99,6 +99,6 @@ def test_info_of_a_world_names_the_command_for_worlds(tmp_path: Path) -> None:
         read_summary(path)
 
 
-def test_info_of_a_missing_folder_says_that_it_does_not_exist(tmp_path: Path) -> None:
+def test_info_of_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match=r"missing: cannot be read: no such file or directory; check the name$"):
         read_summary(tmp_path / "missing")

@@ -266,7 +266,7 @@ STEERING = (
         ),
     ],
 )
-def test_a_limit_that_is_none_gives_a_warning(tmp_path: Path, content: str, what: str, reason: str) -> None:
+def test_invalid_limit_gives_a_warning(tmp_path: Path, content: str, what: str, reason: str) -> None:
     plugin = f'<plugin filename="gz-sim-ackermann-steering-system" name="p">{STEERING}{content}</plugin>'
     world = load_robot(tmp_path, plugin)
     notes = {note.what: note for note in world.notes if note.kind == "warning" and note.what.startswith("<plugin><")}
