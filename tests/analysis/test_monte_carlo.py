@@ -1,4 +1,4 @@
-"""Statistics of Monte Carlo runs against published values, SciPy, and the coverage of their intervals."""
+"""Statistics of Monte Carlo runs against SciPy, closed forms, and the coverage of their intervals."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ FALSE_ALARM = 1e-6
 """Probability that a correct interval fails the test of its coverage."""
 
 
-def test_bounds_of_the_nees_equal_published_values() -> None:
-    """Bar-Shalom, Li and Kirubarajan (2001), section 5.4.2: 50 runs of 2 components, [1.5, 2.6]."""
+def test_bounds_of_the_nees_equal_the_chi_square_table() -> None:
+    """50 runs of 2 components have the bounds of 100 degrees of freedom, divided by 50."""
     low, high = monte_carlo.compute_nees_bounds(2, 50)
     assert (round(low, 1), round(high, 1)) == (1.5, 2.6)
     # Table of chi-square: 100 degrees of freedom, 2.5 % and 97.5 %: 74.2219 and 129.5612.
@@ -31,8 +31,7 @@ def test_bounds_of_the_nees_equal_published_values() -> None:
     assert high * 50 == pytest.approx(129.5612, abs=1e-4)
 
 
-def test_interval_of_a_rate_equals_published_values() -> None:
-    """Clopper and Pearson (1934), table: 95 % limits of 3 of 10 are 0.067 and 0.652."""
+def test_interval_of_a_rate_equals_scipy() -> None:
     rate = monte_carlo.estimate_rate([True] * 3 + [False] * 7)
     assert (round(float(rate.low), 3), round(float(rate.high), 3)) == (0.067, 0.652)
     scipy = stats.binomtest(3, 10).proportion_ci(0.95, "exact")

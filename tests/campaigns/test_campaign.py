@@ -349,3 +349,9 @@ def test_wrong_rows_are_errors_of_their_runs(row: str, text: str) -> None:
     with pytest.raises(ns.NavsenseError) as error:
         check_values(eval(row))  # noqa: S307  # of this table
     assert text in str(error.value)
+
+
+def test_an_error_of_a_campaign_is_not_one_of_the_connection(client: Client) -> None:
+    address = client.cluster.scheduler_address
+    with pytest.raises(ValueError, match="of the campaign"), open_client(address, None):
+        raise ValueError("of the campaign")

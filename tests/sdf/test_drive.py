@@ -280,7 +280,7 @@ def test_invalid_limit_gives_a_warning(tmp_path: Path, content: str, what: str, 
     assert drive.limits == expected
 
 
-def test_the_note_about_a_drive_says_what_is_read(tmp_path: Path) -> None:
+def test_note_of_a_drive_names_its_elements(tmp_path: Path) -> None:
     world = load_robot(tmp_path, DRIVE)
     reasons = [note.reason for note in world.notes if "libgazebo_ros_diff_drive" in note.what]
     assert reasons == ["is not run; the first drive of a model selects the velocity commands, their frame and limits"]

@@ -67,7 +67,7 @@ def flat_geoid(tmp_path: Path) -> Path:
 
 
 @pytest.mark.requirement("PRS-1", "SDF-1")
-def test_geoid_is_read_beside_the_file(load: Load, wrap_in_world: Text, flat_geoid: Path) -> None:
+def test_geoid_is_read_from_the_folder_of_the_world(load: Load, wrap_in_world: Text, flat_geoid: Path) -> None:
     environment = load(wrap_in_world(GEOID)).environment
     assert environment.origin == ORIGIN
     assert environment.geoid is not None

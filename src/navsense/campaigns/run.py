@@ -168,11 +168,11 @@ def _read_result(plan: Campaign, folder: Path, chunks: Sequence[RunChunk]) -> Ca
 
     tables: list[pa.Table] = []
     for chunk in chunks:
-        table = read_table(folder / CHUNKS / f"{chunk.name}.parquet")
+        path = folder / CHUNKS / f"{chunk.name}.parquet"
+        table = read_table(path)
         if table is None:
-            raise RecordingError(
-                "chunk", "cannot be read", where=Where(str(folder / chunk.name)), remedy="run it again"
-            )
+            remedy = "run the campaign again: it computes this chunk again"
+            raise RecordingError("chunk", "cannot be read", where=Where(str(path)), remedy=remedy)
         commands = [plan.format_command(plan.points[chunk.point], run) for run in chunk.runs]
         tables.append(table.append_column(COMMAND, pa.array(commands, pa.string())))
     table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()

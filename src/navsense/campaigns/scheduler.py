@@ -81,10 +81,11 @@ def open_client(client: str | Client | None, workers: int | None) -> Iterator[Cl
                 allowed = "is allowed for local processes only"
                 raise SimulationError("workers", workers, allowed=allowed, remedy="start the workers of the scheduler")
             try:
-                yield stack.enter_context(Client(client, timeout=10.0, set_as_default=False))
+                connected = stack.enter_context(Client(client, timeout=10.0, set_as_default=False))
             except (OSError, TimeoutError, ValueError) as error:
                 allowed = "must be the address of a Dask scheduler, such as tcp://127.0.0.1:8786"
                 raise SimulationError("client", client, allowed=allowed, remedy="start it: dask scheduler") from error
+            yield connected  # outside of `try`: errors of the campaign are not those of the connection
             return
         settings = {
             "distributed.scheduler.allowed-failures": MAX_DEATHS,
