@@ -103,6 +103,7 @@ def test_every_listed_parameter_can_be_set_to_its_value(world: ns.world.World) -
         ("dvl.water_mode", "sometimes", "must be one of"),
         ("world.curent", 1.0, "did you mean current?"),
         ("imu.*.nonsense", 1.0, "imu.*.nonsense"),
+        ("world.origin.latitude", 0.5, "is not a parameter: other values of the world were computed from the origin"),
         ("imu..stddev", 1.0, "imu..stddev"),
     ],
 )

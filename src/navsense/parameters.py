@@ -10,7 +10,8 @@ refers to an object, as in `run["imu"]`.
     world.current.value_w.0                             a field of the environment; 0, 1, 2 are elements of a vector
     imu.angular_velocity_*.stddev                       the same field of all axes: * stands for any letters
 
-`navsense describe WORLD --parameters` lists the paths of a world.
+`navsense describe WORLD --parameters` lists the paths of a world. The origin of the world is no parameter: many values,
+such as the latitude of a depth formula, were computed from it when the file was read.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from navsense.core.errors import NavsenseError, SimulationError
+from navsense.core.geodesy import Origin
 from navsense.core.names import resolve_name, suggest_name
 from navsense.sensors.base import HasCatalogueParts
 from navsense.sensors.catalogue import list_parts
@@ -129,7 +131,7 @@ def _list_values(path: str, value: Any) -> Iterator[tuple[str, ParameterValue]]:
     elif isinstance(value, tuple):
         for index, element in enumerate(value):
             yield from _list_values(f"{path}.{index}", element)
-    else:
+    elif not isinstance(value, Origin):
         yield from _list_fields(f"{path}.", value)
 
 
@@ -182,6 +184,9 @@ def _replace_below(parent: Any, keys: Sequence[str], value: ParameterValue, path
     """Return an object with one other value in the field that `keys` name. Raises `SimulationError`."""
     if not keys:
         return _convert(parent, value, path)
+    if isinstance(parent, Origin):
+        allowed = "is not a parameter: other values of the world were computed from the origin"
+        raise _PathError(f"parameter {path}", keys[0], allowed=allowed, remedy="change <spherical_coordinates>")
     key, *rest = keys
     if isinstance(parent, tuple):
         elements = {str(index): element for index, element in enumerate(parent)}

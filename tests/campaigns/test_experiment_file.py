@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import navsense as ns
 from navsense.campaigns.experiment_file import ReportColumns, read_experiment
+from navsense.cli import cli
 from navsense.core.errors import SimulationError
 from navsense.core.inputs import FileKind
 from navsense.core.toml_lines import read_toml_lines
@@ -104,9 +108,21 @@ def test_sweep_of_motions_and_faults(folder: Path) -> None:
     assert moved[2] == 0.0
     dropouts = [int(campaign.simulate(point, (0,))["imu"].emitted.sum()) for point in campaign.points]
     assert dropouts == [100, 90, 100, 90]
-    command = campaign.format_command(campaign.points[1], 2)
-    assert f"--motion robot={folder}/log.csv" in command
-    assert f"--faults {folder}/faults.toml" in command
+
+
+def test_command_replaces_the_motion_and_adds_the_faults_of_a_point(folder: Path) -> None:
+    (folder / "still.csv").write_text("time,x,y,z,qw,qx,qy,qz\n" + "".join(f"{t},0,0,0,1,0,0,0\n" for t in range(5)))
+    (folder / "early.toml").write_text('fault = [{of = "imu", kind = "dropout", start = 0.1, end = 0.3}]\n')
+    head = HEAD + 'motion = "still.csv"\nfaults = "early.toml"\n'
+    campaign = read(folder, head + '[[sweep]]\nmotion = "log.csv"\nfaults = "faults.toml"\n').campaign
+    words = shlex.split(campaign.format_command(campaign.points[0], 2))
+    done = CliRunner().invoke(cli, [*words[1:], "-o", str(folder / "run.npz")])
+    assert done.exit_code == 0, done.output
+    run, expected = ns.open(folder / "run.npz"), campaign.simulate(campaign.points[0], (2,)).select_run(2)
+    emitted = expected["imu"].emitted
+    assert int(emitted.sum()) == 70
+    assert np.array_equal(run["imu"].emitted, emitted)
+    assert np.array_equal(run.truth["robot"].position, expected.truth["robot"].position)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 import navsense as ns
 from navsense.analysis import monte_carlo
+from navsense.campaigns.command import ShellCommand
 from navsense.campaigns.experiment_file import ReportColumns
 from navsense.campaigns.plan import make_campaign
 from navsense.campaigns.result import COMMAND, CampaignResult
@@ -28,7 +29,9 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> CampaignResult:
     """Return a campaign of two points whose errors are drawn here; run 3 of the first point failed."""
     folder = tmp_path_factory.mktemp("campaign")
     world = ns.load(Path(__file__).parents[2] / "examples" / "quadrotor.sdf")
-    campaign = make_campaign(world, RUNS, 1.0, reduce=dict, sweep={RATE: [50.0, 100.0]}, world_command="navsense run w")
+    campaign = make_campaign(
+        world, RUNS, 1.0, reduce=dict, sweep={RATE: [50.0, 100.0]}, command=ShellCommand("navsense run w")
+    )
     rng = np.random.default_rng(1)
     import pyarrow as pa
 

@@ -14,7 +14,7 @@ import sysconfig
 import types
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache, partial
 from importlib import metadata
@@ -25,6 +25,7 @@ import numpy as np
 
 from navsense.core.errors import SimulationError, Where
 from navsense.recordings.info import get_version
+from navsense.world import World
 
 LIBRARIES = ("llvmlite", "numba", "numpy", "scipy")
 """Libraries whose version can change a result."""
@@ -173,6 +174,13 @@ def _describe_code(code: types.CodeType) -> str:
     """Return the instructions, names and constants of compiled code."""
     constants = [_describe_code(part) if isinstance(part, types.CodeType) else repr(part) for part in code.co_consts]
     return f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {constants}"
+
+
+def hash_world(world: World) -> str:
+    """Return the digest of the values of a world, without the names of its files and its notes."""
+    digest = Digest()
+    digest.add(replace(world, sources=frozenset(), path="", notes=()))
+    return digest.hexdigest()
 
 
 def hash_file(path: str) -> str:

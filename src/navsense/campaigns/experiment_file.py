@@ -24,7 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from navsense.campaigns.plan import FAULTS, Campaign, Reduce, is_motion_path, make_campaign
+from navsense.campaigns.command import FAULTS, ShellCommand, is_motion_path
+from navsense.campaigns.plan import Campaign, Reduce, make_campaign
 from navsense.campaigns.sweep import Point, latin_hypercube
 from navsense.core.errors import NavsenseError, SimulationError, Where
 from navsense.core.inputs import FileKind
@@ -234,7 +235,7 @@ def read_experiment(path: str | os.PathLike[str]) -> Experiment:
             epoch=tables.get("epoch", 0),
             truth_rate=float(tables.get("truth_rate", 100.0)),
             recordings=tables.get("recordings", ""),
-            world_command=_format_world_command(tables, folder, world_path),
+            command=_make_command(tables, folder, world_path),
         )
     return Experiment(campaign, tables.get("output", Path(path).stem), _read_report_columns(file), folders)
 
@@ -343,8 +344,8 @@ def _read_report_columns(file: _File) -> ReportColumns:
     )
 
 
-def _format_world_command(tables: Mapping[str, Any], folder: Path, world_path: str) -> str:
-    """Return `navsense run WORLD` with the options that load the world and its motion."""
+def _make_command(tables: Mapping[str, Any], folder: Path, world_path: str) -> ShellCommand:
+    """Return the commands that repeat the runs of an experiment file."""
     options = tables.get("load", {})
     parts = ["navsense", "run", world_path]
     for path in options.get("path", ()):
@@ -353,20 +354,18 @@ def _format_world_command(tables: Mapping[str, Any], folder: Path, world_path: s
         parts += ["--xacro", f"{name}={value}"]
     parts += ["--expand-xacro"] if options.get("expand_xacro") else []
     parts += ["--skip-missing"] if options.get("skip_missing") else []
-    for key in ("namespace",):
-        parts += [f"--{key}", options[key]] if key in options else []
+    parts += ["--namespace", options["namespace"]] if "namespace" in options else []
     parts += ["--fidelity", tables["fidelity"]] if "fidelity" in tables else []
     parts += ["--faults", str(folder / tables["faults"])] if "faults" in tables else []
-    motion = tables.get("motion", {})
-    for model, log in ({"": motion} if isinstance(motion, str) else motion).items():
-        parts += ["--motion", f"{model}={folder / log}" if model else str(folder / log)]
     for log in tables.get("joints", ()):
         parts += ["--joints", str(folder / log)]
     for path, value in tables.get("parameters", {}).items():
         parts += ["--set", f"{path}={format_value(value)}"]
     parts += ["--epoch", str(tables["epoch"])] if tables.get("epoch") else []
-    parts += ["--truth-rate", f"{tables['truth_rate']:g}"] if "truth_rate" in tables else []
-    return shlex.join(parts)
+    parts += ["--truth-rate", repr(float(tables["truth_rate"]))] if "truth_rate" in tables else []
+    motion = tables.get("motion", {})
+    motions = {"": motion} if isinstance(motion, str) else motion
+    return ShellCommand(shlex.join(parts), {model: str(folder / log) for model, log in motions.items()})
 
 
 __all__ = ["Experiment", "Point", "ReportColumns", "read_experiment"]

@@ -7,14 +7,15 @@ points: a campaign with more runs or points computes only the additional chunks.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
-from navsense.campaigns.digest import Digest, hash_file, list_versions
+from navsense.campaigns.command import FAULTS, MOTION, PythonCommand, ShellCommand, get_model_name, is_motion_path
+from navsense.campaigns.digest import Digest, hash_file, hash_world, list_versions
 from navsense.campaigns.sweep import Point, make_points
 from navsense.core import inputs
 from navsense.core.errors import SimulationError
@@ -23,7 +24,8 @@ from navsense.core.text import format_count
 from navsense.fault_file import with_faults
 from navsense.motion.base import Motion
 from navsense.motion.joints import JointTracks
-from navsense.parameters import ParameterValue, format_value, with_parameters
+from navsense.parameters import ParameterValue, with_parameters
+from navsense.recordings import find_output_format
 from navsense.runner.run import (
     JointSource,
     MotionSource,
@@ -31,6 +33,7 @@ from navsense.runner.run import (
     check_run_numbers,
     load_logs,
     load_motions,
+    record,
     simulate,
 )
 from navsense.simulation.fidelity import apply_fidelity
@@ -41,12 +44,6 @@ from navsense.world import World
 
 Reduce = Callable[[Run], Mapping[str, Any]]
 """A function that returns the row of a run: numbers, texts, booleans or arrays by name of the column."""
-
-FAULTS = "faults"
-"""Name of the parameter that selects a file of faults; "" for none."""
-
-MOTION = "motion"
-"""Name of the parameter that selects a motion log: `motion`, or `MODEL.motion`."""
 
 CHUNK_MEMORY = 512 * 2**20
 """Largest memory (bytes) of the runs that are simulated at once."""
@@ -71,7 +68,8 @@ class Campaign:
     points: values of parameters, one mapping for each point of the sweep.
     fault_worlds: the world with each file of faults, by the path in the points; "" for the world itself.
     motion_logs: the motions that points select, by model and path.
-    world_command: world file and options of `navsense run` that load the world; "" for a world from Python.
+    run_memory: memory (bytes) of the arrays of one run.
+    command: how one run is repeated.
     """
 
     world: World
@@ -87,8 +85,9 @@ class Campaign:
     fault_worlds: Mapping[str, World] | None = None
     motion_logs: Mapping[tuple[str, str], Motion] | None = None
     recordings: str = ""
+    run_memory: float = 0.0
     chunk_size: int = 1
-    world_command: str = ""
+    command: ShellCommand | PythonCommand = field(default_factory=PythonCommand)
 
     def __repr__(self) -> str:
         """Return a short description."""
@@ -117,7 +116,7 @@ class Campaign:
         digest.add(sorted(hash_file(path) for path in files))
         digest.add(list_versions())
         for world in (self.world, *(self.fault_worlds or {}).values()):
-            digest.add(replace(world, sources=frozenset(), path="", notes=()))
+            digest.add(hash_world(world))
         digest.add((self.motions, self.joints, self.motion_logs))
         digest.add((self.duration, self.seed, self.epoch, self.truth_rate, self.recordings))
         digest.add(self.reduce)
@@ -144,7 +143,7 @@ class Campaign:
         motions = dict(self.motions or {})
         for path, value in point.items():
             if is_motion_path(path):
-                model = path.rpartition(".")[0]
+                model = get_model_name(path)
                 motions[model] = (self.motion_logs or {})[model, str(value)]
         return motions
 
@@ -160,26 +159,22 @@ class Campaign:
             truth_rate=self.truth_rate,
         )
 
+    def record(self, point: Point, run: int, path: Path) -> None:
+        """Simulate a run at a point and write it to a recording, in bounded memory. Raises `RecordingError`."""
+        record(
+            self.make_point_world(point),
+            path,
+            self.duration,
+            seed=self.seed,
+            run=run,
+            motion=self.make_point_motions(point),
+            epoch=self.epoch,
+            truth_rate=self.truth_rate,
+        )
+
     def format_command(self, point: Point, run: int) -> str:
-        """Return the command that repeats one run: of the shell, or of Python for a world from Python."""
-        if not self.world_command:
-            world = f"ns.with_parameters(world, {dict(point)!r})" if point else "world"
-            return f"ns.simulate({world}, {self.duration!r}, seed={self.seed}, runs=[{run}])"
-        parts = [self.world_command, f"--duration {self.duration!r}", f"--seed {self.seed}", f"--run {run}"]
-        for path, value in point.items():
-            if path == FAULTS:
-                parts += [f"--faults {shlex.quote(str(value))}"] if value else []
-            elif is_motion_path(path):
-                model = path.rpartition(".")[0]
-                parts += ["--motion", shlex.quote(f"{model}={value}")]
-            else:
-                parts += ["--set", shlex.quote(f"{path}={format_value(value)}")]
-        return " ".join(parts)
-
-
-def is_motion_path(path: str) -> bool:
-    """Return True for the path of a parameter that selects a motion log."""
-    return path == MOTION or path.endswith(f".{MOTION}")
+        """Return the command that repeats one run."""
+        return self.command.format(self.duration, self.seed, point, run)
 
 
 def make_campaign(
@@ -196,7 +191,7 @@ def make_campaign(
     epoch: int = 0,
     truth_rate: float = TRUTH_RATE,
     recordings: str = "",
-    world_command: str = "",
+    command: ShellCommand | PythonCommand | None = None,
 ) -> Campaign:
     """Check all arguments and return the campaign. Raises `SimulationError` and the errors of `simulate`."""
     if reduce is None and not recordings:
@@ -206,6 +201,10 @@ def make_campaign(
         )
     if reduce is not None and not callable(reduce):
         raise SimulationError("reduce", reduce, allowed="must be a function of a run that returns a mapping")
+    if recordings:
+        if not recordings.startswith(".") or Path(recordings).name != recordings:
+            raise SimulationError("recordings", recordings, allowed="must be a suffix, such as .mcap")
+        find_output_format(Path(f"run{recordings}"), world)
     numbers = check_run_numbers(runs)
     points = make_points(sweep)
     world = apply_fidelity(world, fidelity)
@@ -230,7 +229,7 @@ def make_campaign(
         fault_worlds=fault_worlds,
         motion_logs=motion_logs,
         recordings=recordings,
-        world_command=world_command,
+        command=command or PythonCommand(),
     )
     memory, seconds = 0.0, duration
     for point in campaign.points:  # an error of any point comes before the first run
@@ -250,7 +249,7 @@ def make_campaign(
     size = 1
     while size < MAX_CHUNK_SIZE and 2 * size * memory <= CHUNK_MEMORY:
         size *= 2
-    return replace(campaign, duration=float(seconds or 0.0), chunk_size=size)
+    return replace(campaign, duration=float(seconds or 0.0), run_memory=memory, chunk_size=size)
 
 
 def _load_point_motions(
@@ -261,7 +260,7 @@ def _load_point_motions(
     movable = [model.name for model in world.models if not model.static]
     names = {}
     for path in paths:
-        given = path.rpartition(".")[0]
+        given = get_model_name(path)
         if not given and len(movable) != 1:
             allowed = f"must name its model: the world has {len(movable)} that can move"
             raise SimulationError("parameter motion", path, allowed=allowed, remedy="write MODEL.motion")

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from navsense.campaigns.command import make_command
 from navsense.campaigns.digest import list_versions
 from navsense.campaigns.plan import Campaign, Reduce, RunChunk, make_campaign
 from navsense.campaigns.result import COMMAND, CampaignResult
@@ -18,6 +19,7 @@ from navsense.core import atomic
 from navsense.core.errors import RecordingError, SimulationError, Where
 from navsense.parameters import ParameterValue
 from navsense.runner.run import JointSource, MotionSource
+from navsense.simulation.run_arrays import MAX_MEMORY_FRACTION, get_free_memory
 from navsense.simulation.session import TRUTH_RATE
 from navsense.world import World
 
@@ -34,6 +36,12 @@ DESCRIPTION = "campaign.json"
 
 RESULTS = "results.parquet"
 """File in the folder of a campaign with the rows of all runs."""
+
+WORKER_MEMORY = 300 * 2**20
+"""Memory (bytes) of a worker without the arrays of its runs."""
+
+MAX_WORKERS = 1024
+"""Largest number of processes on this machine."""
 
 
 def campaign(
@@ -67,7 +75,7 @@ def campaign(
     recordings: suffix of a recording of each run in the folder `recordings` of `out`, such as ".mcap"; "" for none.
         With `reduce` or without.
     client: None for processes on this machine, the address of a Dask scheduler, or a `distributed.Client`.
-    workers: the number of processes on this machine. Default: one for each core.
+    workers: the number of processes on this machine. Default: one for each core, fewer for runs that need more memory.
     progress: called with the number of finished runs and of all runs.
 
     Other arguments as for `simulate`.
@@ -98,6 +106,9 @@ def campaign(
         epoch=epoch,
         truth_rate=truth_rate,
         recordings=recordings,
+        command=make_command(
+            world, motion=motion, joints=joints, fidelity=fidelity, epoch=epoch, truth_rate=truth_rate
+        ),
     )
     return compute_campaign(plan, out, client=client, workers=workers, progress=progress)
 
@@ -151,9 +162,22 @@ def compute_campaign(
 
     advance(0, 0)
     compute_missing_chunks(
-        plan, missing, chunk_folder, client=client, workers=workers, progress=advance, folders=folders
+        plan,
+        missing,
+        chunk_folder,
+        client=client,
+        workers=_count_workers(plan) if workers is None and client is None else workers,
+        progress=advance,
+        folders=folders,
     )
     return _read_result(plan, folder, chunks)
+
+
+def _count_workers(plan: Campaign) -> int:
+    """Return the number of processes: one for each core, but all together use at most half of the free memory."""
+    memory = WORKER_MEMORY + plan.run_memory * plan.chunk_size * (plan.reduce is not None)
+    possible = int(min(MAX_MEMORY_FRACTION * get_free_memory() / memory, MAX_WORKERS))
+    return max(1, min(len(os.sched_getaffinity(0)), possible))
 
 
 def _is_complete(path: Path) -> bool:

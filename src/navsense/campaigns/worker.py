@@ -98,33 +98,44 @@ def compute_chunks(plugin_name: str, chunks: Sequence[RunChunk], folder: str) ->
 def compute_chunk(campaign: Campaign, chunk: RunChunk, folder: Path) -> pa.Table:
     """Return the rows of a chunk. A run that fails has a row with the text of its error."""
     point = campaign.points[chunk.point]
-    try:
-        runs = campaign.simulate(point, chunk.runs)
-    except Exception as error:  # noqa: BLE001  # the world and the motions can have code of the user
-        if len(chunk.runs) == 1:
-            rows = [Row(chunk.runs[0], {}, failure=describe_error(error))]
-        else:  # find the runs that fail
-            rows = [_compute_alone(campaign, chunk, number, folder) for number in chunk.runs]
+    if campaign.reduce is None:
+        rows = [_record_run(campaign, chunk, number, folder) for number in chunk.runs]
     else:
-        rows = [_reduce_run(campaign, runs.select_run(number), chunk, number, folder) for number in chunk.runs]
+        rows = _reduce_runs(campaign, chunk, chunk.runs, folder)
     return make_table(rows, point, has_recording=bool(campaign.recordings))
 
 
-def _compute_alone(campaign: Campaign, chunk: RunChunk, number: int, folder: Path) -> Row:
-    """Return the row of one run of a chunk whose runs cannot be simulated together."""
+def _get_recording_name(campaign: Campaign, chunk: RunChunk, number: int) -> str:
+    """Return the name of the recording of a run."""
+    return f"{chunk.name.partition('-')[0]}-run-{number:06d}{campaign.recordings}"
+
+
+def _record_run(campaign: Campaign, chunk: RunChunk, number: int, folder: Path) -> Row:
+    """Write the recording of a run in bounded memory, and return its row."""
+    name = _get_recording_name(campaign, chunk, number)
     try:
-        run = campaign.simulate(campaign.points[chunk.point], (number,)).select_run(number)
-    except Exception as error:  # noqa: BLE001
+        campaign.record(campaign.points[chunk.point], number, folder / name)
+    except Exception as error:  # noqa: BLE001  # the world and the motions can have code of the user
         return Row(number, {}, failure=describe_error(error))
-    return _reduce_run(campaign, run, chunk, number, folder)
+    return Row(number, {}, name)
+
+
+def _reduce_runs(campaign: Campaign, chunk: RunChunk, numbers: Sequence[int], folder: Path) -> list[Row]:
+    """Return the rows of runs that are simulated together; after an error, one by one."""
+    try:
+        runs = campaign.simulate(campaign.points[chunk.point], numbers)
+    except Exception as error:  # noqa: BLE001
+        if len(numbers) == 1:
+            return [Row(numbers[0], {}, failure=describe_error(error))]
+        return [row for number in numbers for row in _reduce_runs(campaign, chunk, [number], folder)]
+    return [_reduce_run(campaign, runs.select_run(number), chunk, number, folder) for number in numbers]
 
 
 def _reduce_run(campaign: Campaign, run: Run, chunk: RunChunk, number: int, folder: Path) -> Row:
     """Return the row of a run, and write its recording."""
     try:
-        recording = ""
-        if campaign.recordings:
-            recording = f"{chunk.name.partition('-')[0]}-run-{number:06d}{campaign.recordings}"
+        recording = _get_recording_name(campaign, chunk, number) if campaign.recordings else ""
+        if recording:
             run.save(folder / recording)
         values = {} if campaign.reduce is None else check_values(campaign.reduce(run))
     except Exception as error:  # noqa: BLE001

@@ -153,7 +153,7 @@ class WorldOptions:
     expand_xacro: bool
     skip_missing: bool
     namespace: str | None
-    faults: str | None = None
+    faults: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
     switch_on: tuple[str, ...] = ()
     switch_off: tuple[str, ...] = ()
@@ -175,10 +175,11 @@ class WorldOptions:
         except SdfError:
             check_not_recording(self.world_file)
             raise
-        if self.faults is not None:
+        if self.faults:
             from navsense.fault_file import with_faults
 
-            world = with_faults(world, self.faults)
+            for path in self.faults:
+                world = with_faults(world, path)
         if self.parameters:
             from navsense.parameters import with_parameters
 
@@ -236,7 +237,12 @@ READING_OPTIONS = (
 WORLD_OPTIONS = (
     click.argument("world_file", metavar="WORLD"),
     *READING_OPTIONS,
-    click.option("--faults", metavar="FILE", help="Inject the faults in FILE (TOML) in addition to those in WORLD."),
+    click.option(
+        "--faults",
+        multiple=True,
+        metavar="FILE",
+        help="Inject the faults in FILE (TOML) in addition to those in WORLD. Repeatable.",
+    ),
     click.option(
         "--set",
         "parameters",

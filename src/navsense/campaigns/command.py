@@ -1,0 +1,144 @@
+"""Commands that repeat one run of a campaign: `navsense run WORLD ...`, or `ns.simulate(...)` of Python.
+
+A campaign from Python has a command of the shell if its world, motions and joints come from files. The world has to be
+the same as the world file without options. Other worlds and motions exist in the program of the user only, so the
+command is a call in this program.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from navsense.campaigns.digest import hash_world
+from navsense.campaigns.sweep import Point
+from navsense.core.errors import NavsenseError
+from navsense.parameters import format_value
+from navsense.runner.run import JointSource, MotionSource
+from navsense.sdf import load
+from navsense.simulation.fidelity import apply_fidelity
+from navsense.simulation.session import TRUTH_RATE
+from navsense.world import World
+
+FAULTS = "faults"
+"""Name of the parameter that selects a file of faults; "" for none."""
+
+MOTION = "motion"
+"""Name of the parameter that selects a motion log: `motion`, or `MODEL.motion`."""
+
+
+def is_motion_path(path: str) -> bool:
+    """Return True for the path of a parameter that selects a motion log."""
+    return path == MOTION or path.endswith(f".{MOTION}")
+
+
+def get_model_name(path: str) -> str:
+    """Return the model in the path of a parameter that selects a motion log."""
+    return path.rpartition(".")[0]
+
+
+@dataclass(frozen=True)
+class ShellCommand:
+    """Commands of the shell.
+
+    world: `navsense run WORLD` with the options that load the world and the joints.
+    motions: paths of motion logs by model; "" is the only model.
+    """
+
+    world: str
+    motions: Mapping[str, str] = field(default_factory=dict)
+
+    def format(self, duration: float, seed: int, point: Point, run: int) -> str:
+        """Return the command that repeats a run at a point of the sweep."""
+        logs = {get_model_name(path): str(value) for path, value in point.items() if is_motion_path(path)}
+        parts = ["--duration", repr(duration), "--seed", str(seed), "--run", str(run)]
+        for model, log in _replace_motions(self.motions, logs).items():
+            parts += ["--motion", f"{model}={log}" if model else log]
+        for path, value in point.items():
+            if path == FAULTS:
+                parts += ["--faults", str(value)] if value else []
+            elif not is_motion_path(path):
+                parts += ["--set", f"{path}={format_value(value)}"]
+        return f"{self.world} {shlex.join(parts)}"
+
+
+@dataclass(frozen=True)
+class PythonCommand:
+    """Calls of `ns.simulate` in the program that has the world.
+
+    arguments: expressions of other arguments by name.
+    motions: expressions of the motions by model; "" is the only model.
+    """
+
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    motions: Mapping[str, str] = field(default_factory=dict)
+
+    def format(self, duration: float, seed: int, point: Point, run: int) -> str:
+        """Return the call that repeats a run at a point of the sweep."""
+        values = {path: value for path, value in point.items() if path != FAULTS and not is_motion_path(path)}
+        world = f"ns.with_faults(world, {str(point[FAULTS])!r})" if point.get(FAULTS) else "world"
+        world = f"ns.with_parameters({world}, {values!r})" if values else world
+        logs = {get_model_name(path): repr(str(value)) for path, value in point.items() if is_motion_path(path)}
+        motions = _replace_motions(self.motions, logs)
+        arguments = [f"{name}={text}" for name, text in self.arguments.items()]
+        if "" in motions:
+            arguments.append(f"motion={motions['']}")
+        elif motions:
+            arguments.append(f"motion={{{', '.join(f'{model!r}: {text}' for model, text in motions.items())}}}")
+        texts = [world, repr(duration), f"seed={seed}", f"runs=[{run}]", *arguments]
+        return f"ns.simulate({', '.join(texts)}).select_run({run})"
+
+
+def make_command(
+    world: World,
+    *,
+    motion: MotionSource | Mapping[str, MotionSource] | None,
+    joints: JointSource | None,
+    fidelity: str | None,
+    epoch: int,
+    truth_rate: float,
+) -> ShellCommand | PythonCommand:
+    """Return the commands of a campaign from Python: of the shell, if files have the world and the motions."""
+    motions = motion if isinstance(motion, Mapping) else {} if motion is None else {"": motion}
+    logs = [] if joints is None else [joints] if isinstance(joints, str | os.PathLike) else joints
+    paths = {model: os.fspath(log) for model, log in motions.items() if isinstance(log, str | os.PathLike)}
+    are_files = len(paths) == len(motions) and not isinstance(logs, Mapping)
+    fidelities = (None, "classic") if fidelity is None else (fidelity,)
+    options = _find_world_options(apply_fidelity(world, fidelity), fidelities) if are_files else None
+    if options is None:
+        arguments = {"joints": "joints"} if joints is not None else {}
+        arguments |= {"fidelity": repr(fidelity)} if fidelity is not None else {}
+        arguments |= {"epoch": repr(epoch)} if epoch else {}
+        arguments |= {"truth_rate": repr(truth_rate)} if truth_rate != TRUTH_RATE else {}
+        return PythonCommand(arguments, {model: _describe_motion(model, log) for model, log in motions.items()})
+    for log in logs:
+        options += ["--joints", os.fspath(log)]
+    options += ["--epoch", str(epoch)] if epoch else []
+    options += ["--truth-rate", repr(float(truth_rate))] if truth_rate != TRUTH_RATE else []
+    return ShellCommand(shlex.join(["navsense", "run", *options]), paths)
+
+
+def _replace_motions(motions: Mapping[str, str], logs: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the motions by model, with the logs of a point in place of those of the same model."""
+    return {**({} if "" in motions and logs else motions), **logs}
+
+
+def _describe_motion(model: str, source: MotionSource) -> str:
+    """Return an expression of a motion: the path of a log, or the argument `motion` of the user."""
+    if isinstance(source, str | os.PathLike):
+        return repr(os.fspath(source))
+    return f"motion[{model!r}]" if model else "motion"
+
+
+def _find_world_options(world: World, fidelities: Iterable[str | None]) -> list[str] | None:
+    """Return path and fidelity with which `load` returns the same world; None if it does not."""
+    for fidelity in fidelities if world.path else ():
+        try:
+            loaded = load(world.path, fidelity=fidelity)
+        except NavsenseError:
+            return None
+        if hash_world(loaded) == hash_world(world):
+            return [world.path, *(["--fidelity", fidelity] if fidelity else [])]
+    return None
