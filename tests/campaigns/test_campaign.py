@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,11 @@ from click.testing import CliRunner
 from distributed import Client
 
 import navsense as ns
-from navsense.campaigns.plan import make_campaign
+from navsense.campaigns import run as run_module
+from navsense.campaigns.plan import CHUNK_MEMORY, Reduce, make_campaign
 from navsense.campaigns.result import CampaignResult
 from navsense.campaigns.rows import check_values
+from navsense.campaigns.run import WORKER_MEMORY, count_workers
 from navsense.campaigns.scheduler import open_client
 from navsense.cli import cli
 from navsense.runner.run import Run
@@ -316,14 +319,31 @@ def test_commands_of_a_campaign_from_python(tmp_path: Path, client: Client, *, i
     assert len(set(map(str, result.get_array("last").tolist()))) == 2
 
 
-def test_recordings_are_those_of_single_runs(world: ns.world.World, tmp_path: Path, client: Client) -> None:
-    result = ns.campaign(world, [2, 3], 0.5, out=tmp_path / "out", recordings=".npz", seed=7, client=client)
-    assert result.columns == []
+@pytest.mark.parametrize("function", [None, reduce])
+def test_recordings_are_those_of_single_runs(
+    world: ns.world.World, tmp_path: Path, client: Client, function: Reduce | None
+) -> None:
+    result = ns.campaign(
+        world, [2, 3], 0.5, out=tmp_path / "out", reduce=function, recordings=".npz", seed=7, client=client
+    )
+    assert result.columns == ([] if function is None else ["stddev", "last", "number", "name"])
     for number, name in zip((2, 3), result.table["recording"].to_pylist(), strict=True):
         ns.record(world, tmp_path / "alone.npz", 0.5, seed=7, run=number)
         recorded = ns.open(result.folder / "recordings" / name)
         alone = ns.open(tmp_path / "alone.npz")
         assert np.array_equal(recorded["imu"]["angular_velocity"], alone["imu"]["angular_velocity"])
+
+
+def test_number_of_workers_depends_on_the_memory_of_a_chunk(
+    world: ns.world.World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = make_campaign(world, 1000, 3600.0, reduce=reduce)
+    chunk = campaign.run_memory * campaign.chunk_size + WORKER_MEMORY
+    assert campaign.run_memory * campaign.chunk_size <= CHUNK_MEMORY
+    for free, cores, expected in ((7.0 * chunk, 16, 3), (7.0 * chunk, 2, 2), (0.1 * chunk, 16, 1), (math.inf, 16, 16)):
+        monkeypatch.setattr(run_module, "get_free_memory", partial(float, free))
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _process, cores=cores: set(range(cores)))
+        assert count_workers(campaign) == expected
 
 
 def test_a_damaged_chunk_is_computed_again(world: ns.world.World, tmp_path: Path, client: Client) -> None:

@@ -93,24 +93,29 @@ def campaign(
     (4, 0)
     """
     check_libraries()
-    plan = make_campaign(
-        world,
-        runs,
-        duration,
-        reduce=reduce,
-        sweep=sweep,
-        seed=seed,
-        motion=motion,
-        joints=joints,
-        fidelity=fidelity,
-        epoch=epoch,
-        truth_rate=truth_rate,
-        recordings=recordings,
-        command=make_command(
-            world, motion=motion, joints=joints, fidelity=fidelity, epoch=epoch, truth_rate=truth_rate
+    return compute_campaign(
+        make_campaign(
+            world,
+            runs,
+            duration,
+            reduce=reduce,
+            sweep=sweep,
+            seed=seed,
+            motion=motion,
+            joints=joints,
+            fidelity=fidelity,
+            epoch=epoch,
+            truth_rate=truth_rate,
+            recordings=recordings,
+            command=make_command(
+                world, motion=motion, joints=joints, fidelity=fidelity, epoch=epoch, truth_rate=truth_rate
+            ),
         ),
+        out,
+        client=client,
+        workers=workers,
+        progress=progress,
     )
-    return compute_campaign(plan, out, client=client, workers=workers, progress=progress)
 
 
 def check_libraries() -> None:
@@ -124,7 +129,7 @@ def check_libraries() -> None:
 
 
 def compute_campaign(
-    plan: Campaign,
+    campaign: Campaign,
     out: str | os.PathLike[str],
     *,
     client: str | Client | None = None,
@@ -145,37 +150,37 @@ def compute_campaign(
     folder = Path(out)
     chunk_folder = folder / CHUNKS
     try:
-        for path in (chunk_folder, *([folder / RECORDINGS] if plan.recordings else [])):
+        for path in (chunk_folder, *([folder / RECORDINGS] if campaign.recordings else [])):
             path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RecordingError(
             "folder of the campaign", error.strerror or str(error), where=Where(str(folder))
         ) from error
-    atomic.save_text(folder / DESCRIPTION, json.dumps(describe_campaign(plan), indent=2) + "\n")
-    chunks = list(plan.list_chunks())
+    atomic.save_text(folder / DESCRIPTION, json.dumps(describe_campaign(campaign), indent=2) + "\n")
+    chunks = list(campaign.list_chunks())
     missing = [chunk for chunk in chunks if not _is_complete(chunk_folder / f"{chunk.name}.parquet")]
-    present = sum(len(chunk.runs) for chunk in chunks) - sum(len(chunk.runs) for chunk in missing)
+    finished = sum(len(chunk.runs) for chunk in chunks) - sum(len(chunk.runs) for chunk in missing)
 
     def advance(done: int, _total: int) -> None:
         if progress is not None:
-            progress(present + done, plan.row_count)
+            progress(finished + done, campaign.row_count)
 
     advance(0, 0)
     compute_missing_chunks(
-        plan,
+        campaign,
         missing,
         chunk_folder,
         client=client,
-        workers=_count_workers(plan) if workers is None and client is None else workers,
+        workers=count_workers(campaign) if workers is None and client is None else workers,
         progress=advance,
         folders=folders,
     )
-    return _read_result(plan, folder, chunks)
+    return _read_result(campaign, folder, chunks)
 
 
-def _count_workers(plan: Campaign) -> int:
+def count_workers(campaign: Campaign) -> int:
     """Return the number of processes: one for each core, but all together use at most half of the free memory."""
-    memory = WORKER_MEMORY + plan.run_memory * plan.chunk_size * (plan.reduce is not None)
+    memory = WORKER_MEMORY + campaign.run_memory * campaign.chunk_size * (campaign.reduce is not None)
     possible = int(min(MAX_MEMORY_FRACTION * get_free_memory() / memory, MAX_WORKERS))
     return max(1, min(len(os.sched_getaffinity(0)), possible))
 
@@ -186,7 +191,7 @@ def _is_complete(path: Path) -> bool:
     return table is not None and table[FAILURE].null_count == len(table)
 
 
-def _read_result(plan: Campaign, folder: Path, chunks: Sequence[RunChunk]) -> CampaignResult:
+def _read_result(campaign: Campaign, folder: Path, chunks: Sequence[RunChunk]) -> CampaignResult:
     """Return the rows of all chunks in order, and write them to one file."""
     import pyarrow as pa
 
@@ -197,26 +202,26 @@ def _read_result(plan: Campaign, folder: Path, chunks: Sequence[RunChunk]) -> Ca
         if table is None:
             remedy = "run the campaign again: it computes this chunk again"
             raise RecordingError("chunk", "cannot be read", where=Where(str(path)), remedy=remedy)
-        commands = [plan.format_command(plan.points[chunk.point], run) for run in chunk.runs]
+        commands = [campaign.format_command(campaign.points[chunk.point], run) for run in chunk.runs]
         tables.append(table.append_column(COMMAND, pa.array(commands, pa.string())))
     table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
     write_table(table, folder / RESULTS)
-    return CampaignResult(plan, folder, table)
+    return CampaignResult(campaign, folder, table)
 
 
-def describe_campaign(plan: Campaign) -> dict[str, Any]:
+def describe_campaign(campaign: Campaign) -> dict[str, Any]:
     """Return what the file `campaign.json` holds."""
     return {
-        "world": plan.world.name,
-        "runs": len(plan.runs),
-        "points": len(plan.points),
-        "parameters": list(plan.paths),
-        "duration": plan.duration,
-        "seed": plan.seed,
-        "epoch": plan.epoch,
-        "truth_rate": plan.truth_rate,
-        "recordings": plan.recordings,
-        "chunk_size": plan.chunk_size,
-        "digest": plan.base_digest,
+        "world": campaign.world.name,
+        "runs": len(campaign.runs),
+        "points": len(campaign.points),
+        "parameters": list(campaign.paths),
+        "duration": campaign.duration,
+        "seed": campaign.seed,
+        "epoch": campaign.epoch,
+        "truth_rate": campaign.truth_rate,
+        "recordings": campaign.recordings,
+        "chunk_size": campaign.chunk_size,
+        "digest": campaign.base_digest,
         "versions": dict(list_versions()),
     }
