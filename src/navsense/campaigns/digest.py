@@ -7,7 +7,9 @@ version of navsense is the digest of its modules, so that a change of the code c
 
 from __future__ import annotations
 
+import dis
 import hashlib
+import importlib.util
 import inspect
 import platform
 import sysconfig
@@ -38,6 +40,7 @@ class Digest:
         """Start an empty digest."""
         self._hash = hashlib.sha256()
         self._parents: list[int] = []
+        self._code: list[object] = []  # functions, classes and modules in the digest
 
     def hexdigest(self) -> str:
         """Return the digest as hexadecimal digits."""
@@ -56,16 +59,10 @@ class Digest:
             self._write(type(value).__name__, value.name)
         elif isinstance(value, Where):  # the place in a file changes no result
             pass
-        elif isinstance(value, type):
-            self._write("class", f"{value.__module__}.{value.__qualname__}")
-            if not is_installed(inspect.getmodule(value)):
-                self._write("source", _get_source(value))
         elif isinstance(value, types.BuiltinFunctionType):
             self._write("function", f"{value.__module__}.{value.__qualname__}")
-        elif isinstance(value, types.ModuleType):
-            self._write("module", value.__name__)
-            if not is_installed(value):
-                self._write("source", hash_file(vars(value)["__file__"]))
+        elif isinstance(value, type | types.FunctionType | types.ModuleType):
+            self._add_code(value)
         else:
             self._add_object(value)
 
@@ -91,8 +88,6 @@ class Digest:
                 self._write("set", str(len(value)))
                 for element in sorted(value, key=repr):
                     self.add(element)
-            elif isinstance(value, types.FunctionType):
-                self._add_function(value)
             elif isinstance(value, types.MethodType):
                 self.add((value.__func__, value.__self__))
             elif isinstance(value, partial):
@@ -106,24 +101,63 @@ class Digest:
         finally:
             self._parents.pop()
 
-    def _add_function(self, function: types.FunctionType) -> None:
-        """Add the source of a function, its defaults, and what it refers to outside installed packages."""
-        module = inspect.getmodule(function)
-        self._write("function", f"{function.__module__}.{function.__qualname__}")
-        self._write("source", _get_source(function))
-        if is_installed(module) and function.__module__ != "__main__":
+    def _add_code(self, value: type | types.FunctionType | types.ModuleType) -> None:
+        """Add a function, a class or a module, and the code outside installed packages that it refers to."""
+        kind = type(value).__name__
+        module: types.ModuleType | None
+        if isinstance(value, types.ModuleType):
+            name, module = value.__name__, value
+        else:
+            name, module = f"{value.__module__}.{value.__qualname__}", inspect.getmodule(value)
+        self._write(kind, name)
+        if any(value is known for known in self._code):
             return
+        self._code.append(value)
+        is_main = name.partition(".")[0] == "__main__" and not isinstance(value, types.ModuleType)
+        if is_installed(module) and not is_main:
+            if isinstance(value, types.FunctionType):
+                self._write("source", _get_source(value))
+        elif isinstance(value, types.ModuleType):
+            self._write("source", hash_file(vars(value)["__file__"]))
+            for key, member in sorted(vars(value).items()):
+                if isinstance(member, types.ModuleType):
+                    self.add(member)
+                elif isinstance(member, type | types.FunctionType) and member.__module__ != value.__name__:
+                    self._write("name", key)
+                    self.add(member)
+        elif isinstance(value, type):
+            self._add_class(value)
+        else:
+            self._add_function(value)
+
+    def _add_class(self, value: type) -> None:
+        """Add the source of a class, its bases, and its methods with what they refer to."""
+        self._write("source", _get_source(value))
+        self.add(value.__bases__)
+        for _, member in sorted(vars(value).items()):
+            if isinstance(member, property):
+                self.add((member.fget, member.fset))
+            elif isinstance(member, staticmethod | classmethod):
+                self.add(member.__func__)
+            elif isinstance(member, types.FunctionType):
+                self.add(member)
+
+    def _add_function(self, function: types.FunctionType) -> None:
+        """Add the source of a function, its defaults, and the values and modules that it refers to."""
+        self._write("source", _get_source(function))
         self.add((function.__defaults__, function.__kwdefaults__))
         self.add([cell.cell_contents for cell in function.__closure__ or ()])
         for name in _list_names(function.__code__):
             if name in function.__globals__:
                 self._write("name", name)
                 self.add(function.__globals__[name])
+        for name in _list_imports(function.__code__):
+            self.add(_import_local_module(name))
 
     def _add_attributes(self, value: Any) -> None:
         """Add the class of an object and its fields, or all of its attributes."""
         kind = type(value)
-        self._write("object", f"{kind.__module__}.{kind.__qualname__}")
+        self.add(kind)
         if not is_dataclass(value):
             self.add(_reduce_object(value))
             return
@@ -152,6 +186,11 @@ def is_installed(module: types.ModuleType | None) -> bool:
     path: str | None = None if module is None else vars(module).get("__file__")  # modules in C have none
     if path is None:
         return True
+    return _is_installed_file(path)
+
+
+def _is_installed_file(path: str) -> bool:
+    """Return True for the file of a module of Python, of installed packages or of navsense."""
     roots = {str(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     return any(Path(path).is_relative_to(root) for root in (*map(Path, roots), Path(__file__).parent.parent))
 
@@ -162,12 +201,33 @@ def _list_names(code: types.CodeType) -> list[str]:
     return sorted({*code.co_names, *(name for part in inner for name in _list_names(part))})
 
 
-def _get_source(function: types.FunctionType | type) -> str:
-    """Return the source of a function or class; the instructions of a function without a file."""
+def _list_imports(code: types.CodeType) -> list[str]:
+    """Return the names of the modules that the code of a function, and of the functions in it, imports."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    names = {part.argval for part in dis.get_instructions(code) if part.opname == "IMPORT_NAME" and part.argval}
+    return sorted(names.union(*map(_list_imports, inner)))
+
+
+def _import_local_module(name: str) -> types.ModuleType | None:
+    """Return a module that a function imports; None if it is in an installed package or does not exist."""
     try:
-        return inspect.getsource(function)
+        spec = importlib.util.find_spec(name.partition(".")[0])
+        if spec is None or spec.origin is None or _is_installed_file(spec.origin):
+            return None
+        return importlib.import_module(name)
+    except (ImportError, ValueError):
+        return None
+
+
+def _get_source(value: types.FunctionType | type) -> str:
+    """Return the source of a function, without that of a function in a decorator, or of a class.
+
+    Of a function without a file, return the instructions.
+    """
+    try:
+        return inspect.getsource(value.__code__ if isinstance(value, types.FunctionType) else value)
     except (OSError, TypeError):
-        return _describe_code(function.__code__) if isinstance(function, types.FunctionType) else ""
+        return _describe_code(value.__code__) if isinstance(value, types.FunctionType) else ""
 
 
 def _describe_code(code: types.CodeType) -> str:
