@@ -119,6 +119,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
             "navsense.campaigns": "",
             "navsense.campaigns.result": "FailedRun",
             "navsense.campaigns.experiment_file": "Experiment ReportColumns",
+            "navsense.examples.dead_reckoning": "-",
         },
     ),
     "navsense.parameters": ("Parameters", {"navsense.parameters": "list_parameters format_value"}),
