@@ -166,7 +166,7 @@ def test_degrees_of_freedom_from_the_spread_of_the_runs() -> None:
     runs, dof = 20_000, 5
     variances = stats.chi2.rvs(dof, size=runs, random_state=10) / dof
     estimate = monte_carlo.estimate_allan_deviation(np.sqrt(variances))
-    # The variance of s^2 / V^2 over its square is (mu_4 / sigma^4 - 1 + 4 sigma^2 - 4 mu_3 / sigma^2) / n for the mean 1.
+    # Delta method for s^2 / V^2 with mean 1: n times its relative variance is mu_4 / s^4 - 1 + 4 s^2 - 4 mu_3 / s^2.
     spread, skew = 2.0 / dof, 8.0 / dof**2
     kurtosis = 3.0 + 12.0 / dof
     deviation = math.sqrt((kurtosis - 1.0 + 4.0 * spread - 4.0 * skew / spread) / runs)

@@ -76,8 +76,17 @@ HYPERCUBE_KEYS: Mapping[str, str] = {
 }
 """Keys of the table `latin_hypercube`."""
 
-REPORT_KEYS: Mapping[str, str] = {"time": TEXT, "errors": TEXTS, "nees": "a table", "nis": "a table"}
-"""Keys of the table `report`: the columns of `reduce` that the report shows over time."""
+REPORT_KEYS: Mapping[str, str] = {
+    "time": TEXT,
+    "errors": TEXTS,
+    "nees": "a table",
+    "nis": "a table",
+    "tau": TEXT,
+    "allan": "a table",
+    "units": "a table",
+    "axes": "a table",
+}
+"""Keys of the table `report`: the columns of `reduce` that the report shows, with their units and axes."""
 
 _TYPES: Mapping[str, Callable[[Any], bool]] = {
     NUMBERS: lambda value: isinstance(value, int | float) and not isinstance(value, bool),
@@ -104,12 +113,29 @@ class ReportColumns:
     time: the column with the time (s) of the arrays over time; "" for none.
     errors: columns with errors, (time,) or (time, axis).
     nees, nis: degrees of freedom by column.
+    tau: the column with the averaging times (s) of Allan deviations.
+    allan: by column with Allan deviations, (tau,) or (tau, axis), the column with the degrees of freedom; "" for none.
+    units: units by column or by path of the sweep.
+    axes: names of the components by column.
+    places: where a file names a column, for errors.
     """
 
     time: str = "time"
     errors: tuple[str, ...] | None = None
     nees: Mapping[str, int] = field(default_factory=dict)
     nis: Mapping[str, int] = field(default_factory=dict)
+    tau: str = "tau"
+    allan: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    axes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    places: Mapping[str, Where] = field(default_factory=dict, compare=False, repr=False)
+
+    def list_columns(self) -> list[str]:
+        """Return the columns that must exist: all that are named here, but neither `time` nor `tau` by default."""
+        names = [*(self.errors or ()), *self.nees, *self.nis, *self.allan, *filter(None, self.allan.values())]
+        names += [self.time] if self.time not in ("", "time") else []
+        names += [self.tau] if self.allan or self.tau != "tau" else []
+        return list(dict.fromkeys([*names, *self.units, *self.axes]))
 
 
 @dataclass(frozen=True)
@@ -329,17 +355,42 @@ def _load_module(file: _File, path: Path) -> tuple[Any, tuple[str, ...]]:
 def _read_report_columns(file: _File) -> ReportColumns:
     """Return the columns of the report. Raises `SimulationError`."""
     table = file.tables.get("report", {})
+    if table and "reduce" not in file.tables:
+        raise file.make_error(
+            ("report",), None, "needs reduce, which returns its columns", "add reduce, or omit [report]"
+        )
+    places: dict[str, Where] = {}
+    for key, value in table.items():
+        for name in [value] if isinstance(value, str) else value:
+            places.setdefault(name, file.locate("report", key, *([name] if isinstance(value, dict) else [])))
     for kind in ("nees", "nis"):
         for column, dof in table.get(kind, {}).items():
             if type(dof) is not int or dof < 1:
                 allowed = "must be the number of degrees of freedom, an integer >= 1"
                 raise file.make_error(("report", kind, column), dof, allowed)
+    for column in table.get("nis", {}):
+        if column in table.get("nees", {}):
+            raise file.make_error(("report", "nis", column), None, "is in nees too; must be in one of them")
+    for column, dof in table.get("allan", {}).items():
+        if not isinstance(dof, str):
+            allowed = 'must be the column with the degrees of freedom, or ""'
+            raise file.make_error(("report", "allan", column), dof, allowed)
+        places.setdefault(dof, file.locate("report", "allan", column))
+    for key, kind in (("units", TEXT), ("axes", TEXTS)):
+        for column, value in table.get(key, {}).items():
+            if not _TYPES[kind](value):
+                raise file.make_error(("report", key, column), value, f"must be {kind}")
     errors: Sequence[str] | None = table.get("errors")
     return ReportColumns(
-        table.get("time", "time"),
-        None if errors is None else tuple(errors),
-        table.get("nees", {}),
-        table.get("nis", {}),
+        time=table.get("time", "time"),
+        errors=None if errors is None else tuple(errors),
+        nees=table.get("nees", {}),
+        nis=table.get("nis", {}),
+        tau=table.get("tau", "tau"),
+        allan=table.get("allan", {}),
+        units=table.get("units", {}),
+        axes=table.get("axes", {}),
+        places=places,
     )
 
 
