@@ -125,12 +125,6 @@ class _Point:
     values: Mapping[str, Any]
     rows: CampaignResult
 
-    def select_known(self, name: str) -> pa.Table:
-        """Return the runs that have a value in a column."""
-        import pyarrow.compute
-
-        return self.rows.table.filter(pyarrow.compute.is_valid(self.rows.table[name]))
-
     def format_title(self, name: str) -> str:
         """Return the title of a figure: the column and the values of the sweep."""
         return ", ".join([name, *(f"{path} = {format_value(value)}" for path, value in self.values.items())])
@@ -191,7 +185,7 @@ class _Shown:
         """Return the values (runs, ...) of a column at a point, without runs that have none; None if there are none."""
         if _get_kind(self.result.table, name) in ("text", "empty"):
             return None
-        known, count = point.select_known(name), point.rows.table.num_rows
+        known, count = _select_known(point.rows.table, name), point.rows.table.num_rows
         if known.num_rows < count:
             self.note(f"{name}: {format_count(count - known.num_rows, 'run')} without a value.")
         if not known.num_rows:
@@ -450,6 +444,13 @@ def _get_kind(table: pa.Table, name: str) -> str:
     return "array" if pa.types.is_list(kind) else "flag" if pa.types.is_boolean(kind) else "number"
 
 
+def _select_known(table: pa.Table, name: str) -> pa.Table:
+    """Return the rows that have a value in a column."""
+    import pyarrow.compute
+
+    return table.filter(pyarrow.compute.is_valid(table[name]))
+
+
 def _compute_means(values: FloatArray) -> FloatArray:
     """Return the means over the runs (rows,) of values (runs, rows) without NaN; NaN where there are none."""
     known = np.isfinite(values)
@@ -603,7 +604,7 @@ def _format_worst(shown: _Shown) -> str:
     name, sizes, runs, has_rows = shown.errors[0], [], [], False
     kind = _get_kind(result.table, name)
     for point in shown.points if kind in ("number", "array") else ():
-        values, table = shown.get_values(name, point), point.select_known(name)
+        values, table = shown.get_values(name, point), _select_known(point.rows.table, name)
         # Arrays whose shape differs between runs have ends too.
         each = table[name].to_pylist() if values is None else values
         final = [np.ravel(np.asarray(row, dtype=np.float64)[-1:] if kind == "array" else row) for row in each]
