@@ -34,13 +34,16 @@ Values = Mapping[str, Any]
 
 
 def make_result(
-    folder: Path, reduce: Callable[[Mapping[str, Any], int], Values | None], runs: int = 40, **options: Any
+    folder: Path,
+    reduce: Callable[[Mapping[str, Any], int], Values | None],
+    runs: int = 40,
+    world: Path = Path(__file__).parents[2] / "examples" / "quadrotor.sdf",
+    **options: Any,
 ) -> CampaignResult:
     """Return a campaign whose rows are drawn here by point and run; None is a run that failed."""
     import pyarrow as pa
 
-    world = ns.load(Path(__file__).parents[2] / "examples" / "quadrotor.sdf")
-    campaign = make_campaign(world, runs, 1.0, reduce=dict, world_command="navsense run w", **options)
+    campaign = make_campaign(ns.load(world), runs, 1.0, reduce=dict, world_command="navsense run w", **options)
     tables = []
     for point in campaign.points:
         values = [reduce(point, run) for run in range(runs)]
@@ -150,7 +153,7 @@ def test_figure_over_a_sweep_has_the_means_of_the_points(result: CampaignResult,
 
 
 def test_allan_deviations_of_runs_are_merged(tmp_path: Path) -> None:
-    """The line of all runs has the root of the mean of the variances, the dashed lines its chi-square interval."""
+    """The line of all runs has the root of the mean of the variances, the thin lines its chi-square interval."""
     tau, dof = np.array([1.0, 2.0, 4.0]), np.array([30.0, 14.0, 6.0])
     rng = np.random.default_rng(3)
     drawn = [np.sqrt(rng.chisquare(dof) / dof / tau) for _ in range(8)]
@@ -159,13 +162,30 @@ def test_allan_deviations_of_runs_are_merged(tmp_path: Path) -> None:
     variance = np.mean(np.square(drawn), axis=0)
     low, high = (np.sqrt(variance * 8 * dof / stats.chi2.ppf(p, 8 * dof)) for p in (0.975, 0.025))
     axis = make_log_axis("", "", [low, high, *np.quantile(drawn, (0.05, 0.95), axis=0)])
-    for values, css_class in ((np.sqrt(variance), "c0"), (low, "declared"), (high, "declared")):
+    for values, css_class in ((np.sqrt(variance), "c0"), (low, "dark"), (high, "dark")):
         rows = "|".join(f"{1000 * (1 - y):.0f}" for y in axis.compute_positions(values))
         pattern = r"\d+,(?:{})L\d+,(?:{})L\d+,(?:{})".format(*rows.split("|"))
         assert re.search(rf'<path class="{css_class}" d="M{pattern}"/>', section)
     assert {"adev (rad/s)", "averaging time (s)"} <= set(re.findall(r">([^<>]+)</text>", section))
     page = write(campaign, tmp_path, tau="t", allan={"adev": ""})
     assert "adev" in read_section(page, "allan")
+
+
+def test_declared_noise_is_in_the_figure(tmp_path: Path) -> None:
+    """White noise of 0.01 rad/s at 100 Hz has the Allan deviation 0.01 rad/s sqrt(0.01 s / tau)."""
+    text = """<sdf version="1.9"><world name="w"><model name="robot"><link name="base"><sensor name="imu" type="imu">
+    <update_rate>100</update_rate><imu><angular_velocity><y><noise type="gaussian"><stddev>0.01</stddev></noise></y>
+    </angular_velocity></imu></sensor></link></model></world></sdf>"""
+    (tmp_path / "w.sdf").write_text(text)
+    tau = np.array([0.01, 0.04, 0.16])
+    campaign = make_result(tmp_path, lambda *_: {"tau": tau, "adev": 0.02 / tau}, 3, world=tmp_path / "w.sdf")
+    allan, declared = {"adev": ""}, {"adev": "imu.angular_velocity.1"}
+    section = read_section(write(campaign, tmp_path, allan=allan, declared=declared), "allan")
+    axis = make_log_axis("", "", [0.02 / tau, expected := 0.01 * np.sqrt(0.01 / tau)])
+    rows = [f"{1000 * (1 - y):.0f}" for y in axis.compute_positions(expected)]
+    assert re.search(rf'<path class="declared" d="M\d+,{rows[0]}L\d+,{rows[1]}L\d+,{rows[2]}"/>', section)
+    page = write(campaign, tmp_path, allan=allan, declared={"adev": "imu.angular_velocity"})
+    assert "adev: no declared noise of 1 components" in read_section(page, "notes")
 
 
 def test_points_without_figures_are_listed(tmp_path: Path) -> None:

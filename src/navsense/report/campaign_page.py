@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from navsense.analysis import monte_carlo
-from navsense.campaigns.experiment_file import ReportColumns
+from navsense.analysis import monte_carlo, theory
+from navsense.campaigns.experiment_file import ReportColumns, find_declared_noise
 from navsense.campaigns.result import COMMAND, CampaignResult
 from navsense.campaigns.rows import RUN
 from navsense.core.errors import SimulationError
@@ -28,6 +28,7 @@ from navsense.core.typing import FloatArray
 from navsense.figures import Scale
 from navsense.parameters import format_value
 from navsense.recordings.info import get_version
+from navsense.report.allan_figure import list_noise_terms
 from navsense.report.axes import (
     DASH,
     Axis,
@@ -39,6 +40,7 @@ from navsense.report.axes import (
     make_time_axis,
 )
 from navsense.report.page import check_report_path, format_grid, format_page, save_page
+from navsense.report.residuals import list_declared_noises
 from navsense.report.svg_figure import SvgFigure, stack_plots
 
 if TYPE_CHECKING:
@@ -337,12 +339,28 @@ class _Shown:
             if len(curves) == len(components):
                 yield self._make_allan_figure(point, name, times[0], curves)
 
+    def compute_declared(self, point: _Point, name: str, tau: FloatArray, count: int) -> list[FloatArray]:
+        """Return the declared Allan deviation of each of `count` components; none if the world does not declare it."""
+        if name not in self.columns.declared:
+            return []
+        world = self.result.campaign.make_point_world(point.values)
+        sensor, array, components = find_declared_noise(world, self.columns.declared[name])
+        noises = list_declared_noises(sensor, array, self.get_unit(name))[components]
+        factors = np.rint(tau * sensor.rate)
+        if len(noises) != count or not np.allclose(tau * sensor.rate, factors, rtol=1e-6, atol=0.0):
+            self.note(f"{name}: no declared noise of {count} components at multiples of 1/{sensor.rate:g} s.")
+            return []
+        terms = [list_noise_terms(noise, sensor.rate) for noise in noises]
+        factors = factors.astype(np.int64)
+        return [np.sqrt(theory.allan_variance(each, factors, sensor.rate)) if each else 0.0 * tau for each in terms]
+
     def _make_allan_figure(self, point: _Point, name: str, tau: FloatArray, curves: Sequence[Any]) -> SvgFigure:
         """Return the figure of an Allan deviation."""
+        declared = self.compute_declared(point, name, tau, len(curves))
         time = make_log_axis("", "", [tau])
         x_axis = Axis(time.low, time.high, "averaging time (s)", Scale(1.0, "s"), log=True)
         axes = [
-            make_log_axis(label, self.get_unit(name), [merged.low, merged.high, *band])
+            make_log_axis(label, self.get_unit(name), [merged.low, merged.high, *band, *declared])
             for label, merged, band, _ in curves
         ]
         count = min(count for *_, count in curves)
@@ -356,11 +374,14 @@ class _Shown:
             plot.draw_area(tau, band[0], band[1], "span")
             plot.draw_line(tau, merged.value, "c0")
             for bound in (merged.low, merged.high):
-                plot.draw_line(tau, bound, "declared")
+                plot.draw_line(tau, bound, "dark")
+        for plot, deviation in zip(figure.plots, declared, strict=False):
+            plot.draw_line(tau, deviation, "declared")
         figure.legend = [
             ("span", "5 to 95 % of the runs"),
             ("c0", "all runs"),
-            ("declared", "its interval of 95 %"),
+            ("dark", "its interval of 95 %"),
+            *([("declared", "declared noise")] if declared else []),
         ]
         return figure
 
