@@ -372,9 +372,9 @@ class _Shown:
         figure = stack_plots(point.format_title(name), x_axis, axes, caption, height)
         for plot, (_, merged, band, _) in zip(figure.plots, curves, strict=True):
             plot.draw_area(tau, band[0], band[1], "span")
-            plot.draw_line(tau, merged.value, "c0")
             for bound in (merged.low, merged.high):
                 plot.draw_line(tau, bound, "dark")
+            plot.draw_line(tau, merged.value, "c0")
         for plot, deviation in zip(figure.plots, declared, strict=False):
             plot.draw_line(tau, deviation, "declared")
         figure.legend = [
