@@ -211,6 +211,7 @@ ODD: Mapping[str, tuple[Callable[[int], Values | None], str]] = {
     "infinite": (lambda run: {"error": np.array([1.0, np.inf]), "b": np.inf if run else 1.0}, "b: 3 values that are"),
     "NEES of matrices": (lambda _: {"nees": np.ones((3, 2))}, "nees: has 2 axes in each run"),
     "wrong axes": (lambda _: {"error": np.ones((3, 2))}, "error: axes has 3 names for 2 components."),
+    "many components": (lambda _: {"error": np.ones((2, 5, 5))}, "error: figures show the first 12 of 25 components."),
     "other taus": (lambda run: {"adev": np.ones(3), "tau": np.arange(3.0) + run}, "adev: needs the same averaging"),
     "taus missing in shape": (lambda _: {"adev": np.ones(3), "tau": 1.0}, "adev: needs the same averaging"),
     "dof of another shape": (lambda _: {"adev": np.ones(3), "tau": np.ones(3), "k": 1.0}, "k: needs the shape of adev"),

@@ -52,6 +52,9 @@ MAX_POINT_FIGURES = 12
 MAX_TABLE_POINTS = 500
 """Largest number of points of a sweep in the tables."""
 
+MAX_COMPONENTS = 12
+"""Largest number of components of a column in a figure."""
+
 MAX_LISTED = 100
 """Largest number of failed runs, and of points without figures, that are listed."""
 
@@ -223,7 +226,9 @@ class _Shown:
             if labels:
                 self.note(f"{name}: axes has {format_count(len(labels), 'name')} for {count} components.")
             labels = [name] if count == 1 else [*AXES[:count]] if count <= len(AXES) else list(map(str, range(count)))
-        return [(label, components[:, :, index]) for index, label in enumerate(labels)]
+        if count > MAX_COMPONENTS:
+            self.note(f"{name}: figures show the first {MAX_COMPONENTS} of {count} components.")
+        return [(label, components[:, :, index]) for index, label in enumerate(labels[:MAX_COMPONENTS])]
 
     def make_time(self, point: _Point, count: int) -> tuple[FloatArray, Axis]:
         """Return the times (s) of arrays with `count` rows and their axis; without times, the number of the row."""
