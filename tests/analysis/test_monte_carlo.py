@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import allantools
 import numpy as np
 import pytest
 from scipy import stats
 
 import navsense as ns
-from navsense.analysis import monte_carlo
+from navsense.analysis import allan, monte_carlo
 from navsense.analysis.monte_carlo import Estimate
 from navsense.core.typing import FloatArray
 
@@ -112,9 +113,81 @@ def test_nees_of_a_consistent_estimate() -> None:
     )
 
 
+def count_limits(trials: int, coverage: float) -> tuple[float, float]:
+    """Return the binomial limits of a count for the false-alarm rate."""
+    low, high = stats.binom.ppf((0.5 * FALSE_ALARM, 1.0 - 0.5 * FALSE_ALARM), trials, coverage)
+    return float(low), float(high)
+
+
+def compute_allan_variance(values: FloatArray, factor: int) -> FloatArray:
+    """Return the overlapping Allan variance of records (..., n) of rate 1 Hz: <(mean_2 - mean_1)^2> / 2."""
+    means = np.lib.stride_tricks.sliding_window_view(values, factor, axis=-1).mean(axis=-1)
+    return np.asarray(0.5 * ((means[..., factor:] - means[..., :-factor]) ** 2).mean(axis=-1))
+
+
+@pytest.mark.parametrize("factor", [1, 4, 16])
+def test_merged_allan_deviation_covers_white_noise(factor: int) -> None:
+    """White noise has N^2 / tau. The degrees of freedom of a run are those of allantools."""
+    trials, runs, count = 5000, 8, 48
+    values = np.random.default_rng(7).normal(size=(runs, trials, count))
+    dof = allantools.edf_greenhall(0, 2, factor, count + 1, overlapping=True, modified=False)
+    estimate = monte_carlo.estimate_allan_deviation(np.sqrt(compute_allan_variance(values, factor)), dof)
+    true = 1.0 / math.sqrt(factor)
+    low, high = count_limits(trials, 0.95)
+    assert low <= np.count_nonzero((estimate.low < true) & (true < estimate.high)) <= high
+
+
+def test_merged_allan_deviation_covers_a_random_walk() -> None:
+    """A random walk has K^2 tau / 3 (1 + 1 / (2 m^2)) in samples; one difference in each run is exactly chi-square."""
+    factor, trials, runs = 20, 5000, 10
+    walk = np.cumsum(np.random.default_rng(8).normal(size=(runs, trials, 2 * factor)), axis=-1)
+    estimate = monte_carlo.estimate_allan_deviation(np.sqrt(compute_allan_variance(walk, factor)), 1.0)
+    true = math.sqrt(factor / 3.0 * (1.0 + 0.5 / factor**2))
+    low, high = count_limits(trials, 0.95)
+    assert low <= np.count_nonzero((estimate.low < true) & (true < estimate.high)) <= high
+
+
+def test_merged_allan_deviation_equals_allantools() -> None:
+    """The merged variance is the mean of those of allantools, its degrees of freedom the sum of those of the runs."""
+    runs, count, factors = 6, 400, np.array([1, 3, 10, 50])
+    values = np.random.default_rng(9).normal(size=(runs, count))
+    curve = allan.oadev(values[:, :, None], 1.0, factors, exponent=0)
+    estimate = monte_carlo.estimate_allan_deviation(curve.deviation[..., 0], curve.dof[..., 0])
+    theirs = [allantools.oadev(row, rate=1.0, data_type="freq", taus=factors)[1] for row in values]
+    assert estimate.value == pytest.approx(np.sqrt(np.mean(np.square(theirs), axis=0)), rel=1e-9, abs=0.0)
+    for index, factor in enumerate(factors):
+        dof = runs * allantools.edf_greenhall(0, 2, int(factor), count + 1, overlapping=True, modified=False)
+        low, high = allantools.confidence_interval(estimate.value[index], edf=dof, ci=0.95)
+        assert (estimate.low[index], estimate.high[index]) == pytest.approx((low, high), rel=0.01, abs=0.0)
+
+
+def test_degrees_of_freedom_from_the_spread_of_the_runs() -> None:
+    """The variances of chi-square runs with k degrees of freedom give n k, within the deviation of their spread."""
+    runs, dof = 20_000, 5
+    variances = stats.chi2.rvs(dof, size=runs, random_state=10) / dof
+    estimate = monte_carlo.estimate_allan_deviation(np.sqrt(variances))
+    # Delta method for s^2 / V^2 with mean 1: n times its relative variance is mu_4 / s^4 - 1 + 4 s^2 - 4 mu_3 / s^2.
+    spread, skew = 2.0 / dof, 8.0 / dof**2
+    kurtosis = 3.0 + 12.0 / dof
+    deviation = math.sqrt((kurtosis - 1.0 + 4.0 * spread - 4.0 * skew / spread) / runs)
+    half = 0.5 * (estimate.high - estimate.low) / estimate.value
+    limit = stats.norm.ppf(1.0 - 0.5 * FALSE_ALARM) * deviation
+    # The half width of the interval of a deviation is z / sqrt(2 n k) for large n.
+    assert half == pytest.approx(1.959964 / math.sqrt(2.0 * runs * dof), rel=0.5 * limit + 1e-3, abs=0.0)
+
+
+def test_runs_without_noise_have_no_interval() -> None:
+    estimate = monte_carlo.estimate_allan_deviation(np.full((3, 2), [0.0, 2.0]))
+    assert estimate.low.tolist() == estimate.value.tolist() == estimate.high.tolist() == [0.0, 2.0]
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [
+        (lambda: monte_carlo.estimate_allan_deviation([1.0]), "number of runs: 1; must be at least 2"),
+        (lambda: monte_carlo.estimate_allan_deviation([1.0, -1.0]), "Allan deviation: -1.0; must be >= 0"),
+        (lambda: monte_carlo.estimate_allan_deviation([1.0], 0.0), "dof: 0.0; must be above 0"),
+        (lambda: monte_carlo.estimate_allan_deviation([1.0], [1.0, 2.0]), "shape of dof: (2,)"),
         (lambda: monte_carlo.estimate_mean([1.0]), "number of runs: 1; must be at least 2"),
         (lambda: monte_carlo.estimate_mean(1.0), "number of runs: no axis"),
         (lambda: monte_carlo.estimate_mean([1.0, 2.0], 1.0), "confidence: 1.0; must be between 0 and 1"),

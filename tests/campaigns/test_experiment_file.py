@@ -71,11 +71,30 @@ def test_every_key_is_read(folder: Path) -> None:
         errors = ["n"]
         nees = {{ e = 2 }}
         nis = {{ i = 3 }}
+        tau = "averaging_time"
+        allan = {{ a = "dof", b = "" }}
+        declared = {{ a = "imu.angular_velocity.1" }}
+        units = {{ n = "m", "imu.rate" = "Hz" }}
+        axes = {{ n = ["east", "north"] }}
         """,
     )
     campaign = experiment.campaign
     assert experiment.output == "results"
-    assert experiment.report == ReportColumns("t", ("n",), {"e": 2}, {"i": 3})
+    assert experiment.report == ReportColumns(
+        time="t",
+        errors=("n",),
+        nees={"e": 2},
+        nis={"i": 3},
+        tau="averaging_time",
+        allan={"a": "dof", "b": ""},
+        declared={"a": "imu.angular_velocity.1"},
+        units={"n": "m", "imu.rate": "Hz"},
+        axes={"n": ["east", "north"]},
+    )
+    names = ["n", "e", "i", "a", "b", "dof", "t", "averaging_time", "imu.rate"]
+    assert experiment.report.list_columns() == names
+    lines = {name: experiment.report.places[name].line for name in names}
+    assert list(lines.values()) == [23, 24, 25, 27, 27, 27, 22, 26, 29]
     assert (campaign.seed, campaign.epoch, campaign.truth_rate, campaign.duration) == (3, 10, 20.0, 1.0)
     assert (campaign.recordings, list(campaign.runs)) == (".npz", [0, 1, 2, 3])
     assert campaign.points == ({"imu.rate": 50.0}, {"imu.rate": 100.0})
@@ -151,6 +170,24 @@ def test_command_replaces_the_motion_and_adds_the_faults_of_a_point(folder: Path
         ),
         (HEAD + "[latin_hypercube]\nsamples = 0\nranges = {'imu.rate' = [1, 2]}", 7, "samples: 0"),
         (HEAD + "[report]\nnees = {e = 0}", 6, "report.nees.e: 0; must be the number of degrees of freedom"),
+        (HEAD + "[report]\nnees = {e = 2}\nnis = {e = 2}", 7, "report.nis.e; is in nees too"),
+        (HEAD + "[report]\nallan = {a = 3}", 6, 'must be the column with the degrees of freedom, or ""'),
+        (HEAD + "[report]\ndeclared = {a = 'imu.angular_velocity'}", 6, "report.declared.a; must be a column of allan"),
+        (HEAD + "[report]\nallan = {a = ''}\ndeclared = {a = 'im.x'}", 7, "did you mean"),
+        (
+            HEAD + "[report]\nallan = {a = ''}\ndeclared = {a = 'imu.angular_velocit'}",
+            7,
+            "did you mean angular_velocity?",
+        ),
+        (HEAD + "[report]\nallan = {a = ''}\ndeclared = {a = 'imu.angular_velocity.3'}", 7, "must be from 0 to 2"),
+        (HEAD + "[report.units]\na = 3", 6, "report.units.a: 3; must be a text"),
+        (HEAD + "[report]\naxes = {a = 'x'}", 6, "report.axes.a: x; must be a list of texts"),
+        (HEAD + "[report]\nunit = {a = 'm'}", 6, "did you mean units?"),
+        (
+            HEAD.replace('reduce = "rows.py:reduce"\n', "recordings = '.npz'\n") + "[report]\nerrors = ['a']",
+            5,
+            "report; needs reduce, which returns its columns; add reduce",
+        ),
         (HEAD.replace("rows.py:reduce", "rows.py"), 4, "must be FILE:FUNCTION or MODULE:FUNCTION"),
         (HEAD.replace("rows.py:reduce", "nothing.py:reduce"), 4, "does not exist; check the path"),
         (HEAD.replace("rows.py:reduce", "rows.py:reduc"), 4, "has no function reduc; did you mean reduce?"),

@@ -1,4 +1,4 @@
-"""Statistics of Monte Carlo runs: means, covariances, RMS errors, NEES and NIS, quantiles and rates, with intervals.
+"""Statistics of Monte Carlo runs, with intervals: means, RMS errors, covariances, quantiles, rates, NEES, NIS, Allan.
 
 The first axis of each array is that of the runs; statistics are over this axis. All functions sum in the order of the
 runs, so the same rows give the same bits.
@@ -12,10 +12,11 @@ For n runs with a mean m, a standard deviation s and a confidence c, p = (1 + c)
     quantile            order statistics with binomial ranks                 any distribution
     rate                Clopper and Pearson                                  independent runs
     mean NEES or NIS    chi2_{1-p}(n d) / n ... chi2_p(n d) / n              a consistent filter, d degrees of freedom
+    Allan deviation     v sqrt(k / chi2_p(k)) ...                            k equivalent degrees of freedom of all runs
 
 Sources: Bar-Shalom, Li and Kirubarajan, Estimation with Applications to Tracking and Navigation (2001), 5.4.2; Clopper
 and Pearson, Biometrika 26 (1934) 404; David and Nagaraja, Order Statistics (2003), 7.1; Anderson, An Introduction to
-Multivariate Statistical Analysis (2003), theorem 3.4.4.
+Multivariate Statistical Analysis (2003), theorem 3.4.4; Riley and Howe, NIST SP 1065 (2008), 5.3.
 """
 
 from __future__ import annotations
@@ -100,13 +101,62 @@ def estimate_rms(errors: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
     return _scale_by_chi_square(np.sqrt((array**2).mean(axis=0)), array.shape[0], confidence)
 
 
-def _scale_by_chi_square(deviation: FloatArray, dof: int, confidence: float) -> Estimate:
+def _scale_by_chi_square(deviation: FloatArray, dof: int | FloatArray, confidence: float) -> Estimate:
     """Return a deviation with the interval of a chi-square distribution."""
     from scipy import stats
 
     low, high = _get_probabilities(confidence)
-    lower, upper = np.sqrt(dof / stats.chi2.ppf([high, low], dof))
+    lower, upper = (np.sqrt(dof / stats.chi2.ppf(probability, dof)) for probability in (high, low))
     return Estimate(deviation, deviation * lower, deviation * upper)
+
+
+def estimate_allan_deviation(
+    deviations: ArrayLike, dof: ArrayLike | None = None, confidence: float = CONFIDENCE
+) -> Estimate:
+    """Return the Allan deviation of all runs from those of the runs, with the chi-square interval.
+
+    With the variance V_r of run r and its equivalent degrees of freedom k_r, the merged variance V of n runs has k::
+
+        V = 1/n sum_r V_r,    k = n^2 / sum_r (1 / k_r),    k V / sigma^2 ~ chi2(k)
+
+    Runs with the same k_r have k = n k_r. Without `dof`, k = 2 n V^2 / s^2 is from the variance s^2 of the V_r over the
+    runs; its own relative deviation is about sqrt(2 / n), so this needs many runs.
+
+    deviations: (runs, ...), for example (runs, tau) or (runs, tau, axis), the deviations of `allan.oadev`.
+    dof: `dof` of the same curves, same shape or one that broadcasts to it.
+
+    Raises `NavsenseError` for less than 2 runs without `dof`, for negative deviations, and for `dof` of another shape.
+    Sources: NIST SP 1065, section 5.3; Satterthwaite, Biometrics Bulletin 2 (1946) 110, for the sum of the runs.
+
+    >>> white = np.random.default_rng(1).normal(size=(10, 1000, 1))
+    >>> curve = ns.analysis.allan.oadev(white, rate=1.0, factors=[1, 10])
+    >>> merged = ns.analysis.monte_carlo.estimate_allan_deviation(curve.deviation, curve.dof)
+    >>> merged.value[:, 0].round(2)  # 1 / sqrt(tau)
+    array([1.  , 0.31])
+    """
+    array = _check_runs(deviations, 2 if dof is None else 1)
+    if np.any(array < 0.0):
+        raise NavsenseError("Allan deviation", float(array.min()), allowed="must be >= 0")
+    runs, variances = array.shape[0], array**2
+    variance = variances.mean(axis=0)
+    if dof is None:
+        spread = variances.var(axis=0, ddof=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            merged = 2.0 * runs * variance**2 / spread
+        is_known = spread > 0.0
+    else:
+        try:
+            each = np.broadcast_to(np.asarray(dof, dtype=np.float64), array.shape)
+        except ValueError as error:
+            allowed = f"must be that of the deviations: {array.shape}"
+            raise NavsenseError("shape of dof", np.shape(dof), allowed=allowed) from error
+        if not np.all(each > 0.0):
+            raise NavsenseError("dof", float(each.min()), allowed="must be above 0")
+        merged, is_known = runs**2 / (1.0 / each).sum(axis=0), np.ones(array.shape[1:], dtype=bool)
+    estimate = _scale_by_chi_square(np.sqrt(variance), np.where(is_known, merged, 1.0), confidence)
+    # Equal variances in all runs, as those of a record without noise, have no spread and no interval.
+    ends = (np.where(is_known, end, estimate.value) for end in (estimate.low, estimate.high))
+    return Estimate(estimate.value, *ends)
 
 
 def estimate_covariance(errors: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:

@@ -33,6 +33,7 @@ from navsense.core.names import suggest_name
 from navsense.core.toml_lines import KeyPath, read_toml_lines
 from navsense.parameters import format_value, with_parameters
 from navsense.sdf import load
+from navsense.world import MountedSensor, World
 
 _EXPERIMENT_FILE = FileKind("experiment file", SimulationError, "must be a file of TOML")
 
@@ -77,8 +78,18 @@ HYPERCUBE_KEYS: Mapping[str, str] = {
 }
 """Keys of the table `latin_hypercube`."""
 
-REPORT_KEYS: Mapping[str, str] = {"time": TEXT, "errors": TEXTS, "nees": "a table", "nis": "a table"}
-"""Keys of the table `report`: the columns of `reduce` that the report shows over time."""
+REPORT_KEYS: Mapping[str, str] = {
+    "time": TEXT,
+    "errors": TEXTS,
+    "nees": "a table",
+    "nis": "a table",
+    "tau": TEXT,
+    "allan": "a table",
+    "declared": "a table",
+    "units": "a table",
+    "axes": "a table",
+}
+"""Keys of the table `report`: the columns of `reduce` that the report shows, with their units and axes."""
 
 _TYPES: Mapping[str, Callable[[Any], bool]] = {
     NUMBERS: lambda value: isinstance(value, int | float) and not isinstance(value, bool),
@@ -105,12 +116,32 @@ class ReportColumns:
     time: the column with the time (s) of the arrays over time; "" for none.
     errors: columns with errors, (time,) or (time, axis).
     nees, nis: degrees of freedom by column.
+    tau: the column with the averaging times (s) of Allan deviations.
+    allan: by column with Allan deviations, (tau,) or (tau, axis), the column with the degrees of freedom; "" for none.
+    declared: by column with Allan deviations, the array of a sensor with its declared noise: `imu.angular_velocity`,
+        or `imu.angular_velocity.2` for one of its components.
+    units: units by column or by path of the sweep.
+    axes: names of the components by column.
+    places: where a file names a column, for errors.
     """
 
     time: str = "time"
     errors: tuple[str, ...] | None = None
     nees: Mapping[str, int] = field(default_factory=dict)
     nis: Mapping[str, int] = field(default_factory=dict)
+    tau: str = "tau"
+    allan: Mapping[str, str] = field(default_factory=dict)
+    declared: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    axes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    places: Mapping[str, Where] = field(default_factory=dict, compare=False, repr=False)
+
+    def list_columns(self) -> list[str]:
+        """Return the columns that must exist: all that are named here, but neither `time` nor `tau` by default."""
+        names = [*(self.errors or ()), *self.nees, *self.nis, *self.allan, *filter(None, self.allan.values())]
+        names += [self.time] if self.time not in ("", "time") else []
+        names += [self.tau] if self.allan or self.tau != "tau" else []
+        return list(dict.fromkeys([*names, *self.units, *self.axes]))
 
 
 @dataclass(frozen=True)
@@ -237,7 +268,8 @@ def read_experiment(path: str | os.PathLike[str]) -> Experiment:
             recordings=tables.get("recordings", ""),
             command=_make_command(tables, folder, world_path),
         )
-    return Experiment(campaign, tables.get("output", Path(path).stem), _read_report_columns(file), folders)
+    columns = _read_report_columns(file, campaign.world)
+    return Experiment(campaign, tables.get("output", Path(path).stem), columns, folders)
 
 
 def _read_points(file: _File, folder: Path) -> Any:
@@ -327,20 +359,66 @@ def _load_module(file: _File, path: Path) -> tuple[Any, tuple[str, ...]]:
     return module, (parent,)
 
 
-def _read_report_columns(file: _File) -> ReportColumns:
+def find_declared_noise(world: World, path: str) -> tuple[MountedSensor, str, slice]:
+    """Return the sensor, the array and the components that a path of `declared` names. Raises `SimulationError`."""
+    name, _, rest = path.partition(".")
+    array, _, index = rest.partition(".")
+    sensor = world.sensor(name)
+    noises = sensor.spec.noise()
+    if array not in noises:
+        allowed = f"must be one of {', '.join(noises)}" if noises else f"{sensor.name} declares no noise"
+        raise SimulationError(f"array of {sensor.name}", array, allowed=allowed, remedy=suggest_name(array, noises))
+    count = len(noises[array])
+    if index and not (index.isdecimal() and int(index) < count):
+        raise SimulationError(f"component of {array}", index, allowed=f"must be from 0 to {count - 1}")
+    return sensor, array, slice(int(index), int(index) + 1) if index else slice(None)
+
+
+def _read_report_columns(file: _File, world: World) -> ReportColumns:
     """Return the columns of the report. Raises `SimulationError`."""
     table = file.tables.get("report", {})
+    if table and "reduce" not in file.tables:
+        raise file.make_error(
+            ("report",), None, "needs reduce, which returns its columns", "add reduce, or omit [report]"
+        )
+    places: dict[str, Where] = {}
+    for key, value in table.items():
+        for name in [value] if isinstance(value, str) else value:
+            places.setdefault(name, file.locate("report", key, *([name] if isinstance(value, dict) else [])))
     for kind in ("nees", "nis"):
         for column, dof in table.get(kind, {}).items():
             if type(dof) is not int or dof < 1:
                 allowed = "must be the number of degrees of freedom, an integer >= 1"
                 raise file.make_error(("report", kind, column), dof, allowed)
+    for column in table.get("nis", {}):
+        if column in table.get("nees", {}):
+            raise file.make_error(("report", "nis", column), None, "is in nees too; must be in one of them")
+    for column, dof in table.get("allan", {}).items():
+        if not isinstance(dof, str):
+            allowed = 'must be the column with the degrees of freedom, or ""'
+            raise file.make_error(("report", "allan", column), dof, allowed)
+        places.setdefault(dof, file.locate("report", "allan", column))
+    for key, kind in (("units", TEXT), ("axes", TEXTS), ("declared", TEXT)):
+        for column, value in table.get(key, {}).items():
+            if not _TYPES[kind](value):
+                raise file.make_error(("report", key, column), value, f"must be {kind}")
+    for column, path in table.get("declared", {}).items():
+        if column not in table.get("allan", {}):
+            raise file.make_error(("report", "declared", column), None, "must be a column of allan")
+        with file.add_place("report", "declared", column):
+            find_declared_noise(world, path)
     errors: Sequence[str] | None = table.get("errors")
     return ReportColumns(
-        table.get("time", "time"),
-        None if errors is None else tuple(errors),
-        table.get("nees", {}),
-        table.get("nis", {}),
+        time=table.get("time", "time"),
+        errors=None if errors is None else tuple(errors),
+        nees=table.get("nees", {}),
+        nis=table.get("nis", {}),
+        tau=table.get("tau", "tau"),
+        allan=table.get("allan", {}),
+        declared=table.get("declared", {}),
+        units=table.get("units", {}),
+        axes=table.get("axes", {}),
+        places=places,
     )
 
 

@@ -62,6 +62,10 @@ def campaign(
     check_libraries()
     plan = read_experiment(experiment)
     folder = output or plan.output
+    if report is not None:
+        from navsense.report.campaign_page import check_campaign_page
+
+        check_campaign_page(report, folder)
     try:
         with show_runs() as advance:
             result = compute_campaign(

@@ -159,7 +159,7 @@ def make_channels(reading: Reading, array: str, sensor: MountedSensor | None) ->
     unit, measured, ideal, residual = _convert_for_display(reading, array, measured, ideal)
     labels = list_axis_labels(reading.type, array, residual.shape[1], sensor)
     reading_labels = EULER_ANGLES if array == "orientation" else (DISPLACEMENTS.get(array, ""),) if unit == "m" else ()
-    noises = _list_declared_noises(sensor, array, unit)
+    noises = list_declared_noises(sensor, array, unit)
     interval = float(np.median(np.diff(time))) if time.size > 1 else 1.0
     rate = sensor.rate if sensor else 1.0 / interval
     residual = np.where(reading.valid[rows][:, None], residual, math.nan)
@@ -189,7 +189,7 @@ def make_channels(reading: Reading, array: str, sensor: MountedSensor | None) ->
     ]
 
 
-def _list_declared_noises(sensor: MountedSensor | None, array: str, unit: str) -> Sequence[Noise]:
+def list_declared_noises(sensor: MountedSensor | None, array: str, unit: str) -> Sequence[Noise]:
     """Return the declared noise of each channel of an array in a unit.
 
     Empty if its deviation is not constant, has limits that cannot be tested, or has another unit than the array.
