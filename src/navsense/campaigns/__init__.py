@@ -1,8 +1,8 @@
 """Campaigns: many runs of a world, with sweeps over its parameters, on local processes or on a Dask cluster.
 
 `navsense.campaign(...)` computes a campaign. `latin_hypercube` returns the points of a sweep. `Campaign` is what is
-computed, `CampaignResult` the rows of its runs. `read_experiment` reads an experiment file. `ReportColumns` selects what
-the report shows.
+computed, `CampaignResult` the rows of its runs. `read_experiment` reads an experiment file. `ReportColumns` selects
+what the report shows.
 """
 
 from navsense.campaigns.experiment_file import ReportColumns, read_experiment
