@@ -151,7 +151,7 @@ def world(tmp_path: Path) -> ns.world.World:
 
 def reduce(run: Run) -> Mapping[str, Any]:
     """Return the last sample after a pause."""
-    time.sleep(0.01)
+    time.sleep(0.003)
     return {"last": run["imu"]["angular_velocity"][-1]}
 
 

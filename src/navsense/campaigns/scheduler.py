@@ -273,8 +273,14 @@ def compute_missing_chunks(
             register_plugin(open_, plugin)
             _Tasks(campaign, chunks, folder, open_, plugin.name, is_local=client is None).run(progress)
         finally:
-            with suppress(OSError, RuntimeError, TimeoutError):  # the connection may be lost
-                open_.unregister_worker_plugin(plugin.name)
+            clean_up(open_, lambda: open_.unregister_worker_plugin(plugin.name))
+
+
+def clean_up(client: Client, function: Callable[[], object]) -> None:
+    """Call a function, unless the connection to the scheduler is lost: then there is nothing to clean."""
+    if client.status == "running":
+        with suppress(OSError, RuntimeError, TimeoutError):
+            function()
 
 
 def register_plugin(client: Client, plugin: CampaignPlugin) -> None:
@@ -340,8 +346,7 @@ class _Tasks:
                 self._submit()
                 progress(self._finished, self._total)
         finally:
-            with suppress(OSError, RuntimeError, TimeoutError):  # the connection may be lost
-                self._client.cancel(list(self._tasks), force=True)
+            clean_up(self._client, lambda: self._client.cancel(list(self._tasks), force=True))
 
     def _count_threads(self) -> int:
         """Return the number of threads of all workers, or 1. Warn once if there have been no workers for some time."""

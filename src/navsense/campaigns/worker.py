@@ -25,7 +25,8 @@ from distributed import WorkerPlugin, get_worker
 from navsense.campaigns.digest import is_installed, list_versions
 from navsense.campaigns.plan import Campaign, RunChunk
 from navsense.campaigns.rows import DESCRIPTION, Row, check_values, describe_error, make_table
-from navsense.core.errors import SimulationError
+from navsense.core.errors import NavsenseError, SimulationError
+from navsense.core.inputs import FileKind, read_bytes
 from navsense.runner.run import Run
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 WARM_DURATION = 2.0
 """Longest duration (s) of the first simulation of a process, which compiles the kernels."""
+
+_FILE_KIND = FileKind("campaign", SimulationError, "must be the description of a campaign")
 
 
 def pack_campaign(campaign: Campaign) -> bytes:
@@ -105,10 +108,10 @@ def check_folder(folder: Path, digest: str, address: str) -> None:
     digest: that of the campaign. The description of the campaign, next to the folder, contains it.
     """
     try:
-        is_common = folder.is_dir() and digest in (folder.parent / DESCRIPTION).read_text(encoding="utf-8")
-    except OSError:
-        is_common = False
-    if not is_common:
+        description = read_bytes(str(folder.parent / DESCRIPTION), _FILE_KIND)
+    except NavsenseError:
+        description = b""
+    if digest.encode() not in description or not folder.is_dir():
         allowed = f"the worker {address} does not see the files of the client there"
         remedy = "write to a folder that all machines share under the same path"
         raise SimulationError("folder of recordings", str(folder), allowed=allowed, remedy=remedy)
