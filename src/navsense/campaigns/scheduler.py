@@ -17,6 +17,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ from navsense.core.errors import NavsenseError, SimulationError
 
 if TYPE_CHECKING:
     from distributed import Client, Future
+    from distributed.security import Security
 
 LOG = logging.getLogger(__name__)
 
@@ -140,32 +142,36 @@ def connect(address: str) -> Client:
     Raises `SimulationError` if a file cannot be read, or if the scheduler does not accept the connection.
     """
     from distributed import Client
+    from distributed.comm.addressing import get_address_host_port
+    from distributed.comm.core import CommClosedError
+    from distributed.security import Security
 
-    context = make_tls_context()
-    if address.startswith("tls://"):
-        check_handshake(address, context)
+    # A client that fails is closed at the end of Python, which takes 20 s. So most errors are found before.
+    security = Security()
+    context = make_tls_context(security)
     try:
+        endpoint = get_address_host_port(address)
+        if address.startswith("tls://"):
+            check_handshake(address, endpoint, context)
+        elif security.require_encryption:
+            allowed = "the configuration of Dask requires TLS (require-encryption)"
+            raise SimulationError("scheduler", address, allowed=allowed, remedy="write tls://")
         return Client(address, timeout=CONNECTION_TIMEOUT, set_as_default=False)
-    except (OSError, RuntimeError, TimeoutError, ValueError) as error:
-        if isinstance(error.__cause__, ConnectionResetError):
+    except (OSError, TimeoutError, ValueError) as error:
+        if isinstance(error, CommClosedError):  # another error if nothing listens
             allowed = "the scheduler closes the connection"
             remedy = f"for a scheduler with TLS, write tls:// and the options {', '.join(TLS_OPTIONS)}"
-            raise SimulationError("scheduler", address, allowed=allowed, remedy=remedy) from error
-        if isinstance(error, RuntimeError) and not address.startswith("tls://"):
-            allowed = "the configuration of Dask requires TLS (require-encryption)"
-            raise SimulationError("scheduler", address, allowed=allowed, remedy="write tls://") from error
-        allowed = "must be the address of a Dask scheduler, such as tcp://127.0.0.1:8786"
-        raise SimulationError("scheduler", address, allowed=allowed, remedy="start it: dask scheduler") from error
+        else:
+            allowed = "must be the address of a Dask scheduler, such as tcp://127.0.0.1:8786"
+            remedy = "start it: dask scheduler"
+        raise SimulationError("scheduler", address, allowed=allowed, remedy=remedy) from error
 
 
-def make_tls_context() -> ssl.SSLContext | None:
+def make_tls_context(security: Security) -> ssl.SSLContext | None:
     """Return the TLS settings of clients; None if the configuration of Dask has no CA file or no certificate.
 
     Raises `SimulationError` if a file cannot be read or is no certificate or key.
     """
-    from distributed.security import Security
-
-    security = Security()
     config, files = security.get_tls_config_for_role("client"), []
     for option, source in zip(TLS_OPTIONS, (config["ca_file"], config["cert"], config["key"]), strict=True):
         if not source or "\n" in source:  # the text of a certificate
@@ -183,20 +189,17 @@ def make_tls_context() -> ssl.SSLContext | None:
     return context
 
 
-def check_handshake(address: str, context: ssl.SSLContext | None) -> None:
+def check_handshake(address: str, endpoint: tuple[str, int], context: ssl.SSLContext | None) -> None:
     """Raise `SimulationError` if the scheduler and this process do not accept each other's certificates.
 
     The client of Dask would try for ten seconds and then not give the reason.
     """
-    from distributed.comm.addressing import get_address_host_port
-
     if context is None:
         remedy = f"give the options {', '.join(TLS_OPTIONS)}, or set distributed.comm.tls in the configuration of Dask"
         raise SimulationError(
             "scheduler", address, allowed="TLS needs a CA file, a certificate and a key", remedy=remedy
         )
     try:
-        endpoint = get_address_host_port(address)
         with socket.create_connection(endpoint, CONNECTION_TIMEOUT) as plain, context.wrap_socket(plain) as stream:
             stream.recv(1)  # the scheduler begins, or rejects the certificate of this process
     except ssl.SSLCertVerificationError as error:
@@ -207,7 +210,7 @@ def check_handshake(address: str, context: ssl.SSLContext | None) -> None:
         allowed = f"the TLS handshake fails ({error})"
         remedy = "use a certificate that the CA file of the scheduler signed; start the scheduler with TLS"
         raise SimulationError("scheduler", address, allowed=allowed, remedy=remedy) from error
-    except (OSError, ValueError):  # the client of Dask tries again, and reports it
+    except OSError:  # the client of Dask tries again, and reports it
         pass
 
 
@@ -239,8 +242,6 @@ def silence_client() -> Iterator[None]:
 @contextmanager
 def report_lost_scheduler(address: str) -> Iterator[None]:
     """Raise a `SimulationError` that names the address if the block loses the connection to the scheduler."""
-    from concurrent.futures import CancelledError
-
     try:
         yield
     except (CancelledError, OSError, RuntimeError, TimeoutError) as error:
@@ -277,9 +278,9 @@ def compute_missing_chunks(
 
 
 def clean_up(client: Client, function: Callable[[], object]) -> None:
-    """Call a function, unless the connection to the scheduler is lost: then there is nothing to clean."""
+    """Call a function, unless the connection to the scheduler is lost. Its errors do not hide that of the campaign."""
     if client.status == "running":
-        with suppress(OSError, RuntimeError, TimeoutError):
+        with suppress(Exception):  # a worker without the campaign, or another one that dies
             function()
 
 
@@ -289,7 +290,9 @@ def register_plugin(client: Client, plugin: CampaignPlugin) -> None:
     with report_lost_scheduler(address):
         try:
             client.register_plugin(plugin)
-        except (ImportError, AttributeError) as error:
+        except (CancelledError, OSError, RuntimeError, TimeoutError):
+            raise
+        except Exception as error:  # the text of that of a worker, without its type
             remedy = "install navsense[campaign] where each worker runs, in the version of this process"
             raise SimulationError("workers of the scheduler", address, allowed=str(error), remedy=remedy) from error
 
