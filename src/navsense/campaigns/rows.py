@@ -26,6 +26,9 @@ RUN, RECORDING, FAILURE = "run", "recording", "failure"
 CHUNKS, RECORDINGS = "chunks", "recordings"
 """Folders in the folder of a campaign."""
 
+DESCRIPTION = "campaign.json"
+"""File in the folder of a campaign that describes it."""
+
 
 @dataclass(frozen=True)
 class Row:

@@ -13,7 +13,7 @@ from navsense.campaigns.command import make_command
 from navsense.campaigns.digest import list_versions
 from navsense.campaigns.plan import Campaign, Reduce, RunChunk, make_campaign
 from navsense.campaigns.result import COMMAND, CampaignResult
-from navsense.campaigns.rows import CHUNKS, FAILURE, RECORDINGS, read_table, write_table
+from navsense.campaigns.rows import CHUNKS, DESCRIPTION, FAILURE, RECORDINGS, read_table, write_table
 from navsense.campaigns.sweep import Point
 from navsense.core import atomic
 from navsense.core.errors import RecordingError, SimulationError, Where
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from navsense.campaigns.scheduler import Progress
 
 LOG = logging.getLogger(__name__)
-
-DESCRIPTION = "campaign.json"
-"""File in the folder of a campaign that describes it."""
 
 RESULTS = "results.parquet"
 """File in the folder of a campaign with the rows of all runs."""

@@ -13,7 +13,7 @@ import io
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -22,9 +22,11 @@ from typing import TYPE_CHECKING
 import cloudpickle
 from distributed import WorkerPlugin, get_worker
 
-from navsense.campaigns.digest import is_installed
+from navsense.campaigns.digest import is_installed, list_versions
 from navsense.campaigns.plan import Campaign, RunChunk
-from navsense.campaigns.rows import Row, check_values, describe_error, make_table
+from navsense.campaigns.rows import DESCRIPTION, Row, check_values, describe_error, make_table
+from navsense.core.errors import NavsenseError, SimulationError
+from navsense.core.inputs import FileKind, read_bytes
 from navsense.runner.run import Run
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 WARM_DURATION = 2.0
 """Longest duration (s) of the first simulation of a process, which compiles the kernels."""
+
+_FILE_KIND = FileKind("campaign", SimulationError, "must be the description of a campaign")
 
 
 def pack_campaign(campaign: Campaign) -> bytes:
@@ -50,25 +54,67 @@ def pack_campaign(campaign: Campaign) -> bytes:
 class CampaignPlugin(WorkerPlugin):
     """Gives each worker, also one that starts later, the campaign as bytes.
 
+    digest: that of the campaign, which the description in its folder contains.
     folders: where workers also search modules that `reduce` imports.
     """
 
-    def __init__(self, data: bytes, digest: str, folders: Sequence[str]) -> None:
-        """Store the campaign and its digest."""
-        self.data, self.digest, self.folders = data, digest, tuple(folders)
-        self.name = f"campaign-{digest}"
+    def __init__(self, data: bytes, digest: str, folders: Sequence[str], *, name: str) -> None:
+        """Store the campaign, and the versions of this process."""
+        self.data, self.digest, self.folders, self.name = data, digest, tuple(folders), name
+        self.versions = dict(list_versions())
         self._campaign: Campaign | None = None
 
-    def load_campaign(self) -> Campaign:
-        """Return the campaign. The first call of a process compiles the kernels."""
+    def load_campaign(self, address: str) -> Campaign:
+        """Return the campaign. The first call of a process compiles the kernels.
+
+        Raises `SimulationError` with the address of this worker if its versions differ from those of the client, or if
+        a module is missing.
+        """
         if self._campaign is None:
+            check_versions(self.versions, list_versions(), address)  # before code that other versions may not read
             sys.path += [folder for folder in self.folders if folder not in sys.path]
-            campaign: Campaign = cloudpickle.load(io.BytesIO(self.data))
+            try:
+                campaign: Campaign = cloudpickle.load(io.BytesIO(self.data))
+            except ImportError as error:
+                remedy = "install the module where the worker runs"
+                raise SimulationError(f"worker {address}", allowed=str(error), remedy=remedy) from None
             with lock_machine(), suppress(Exception):  # its errors are those of the runs below
                 short = replace(campaign, duration=min(campaign.duration, WARM_DURATION))
                 short.simulate(campaign.points[0], (campaign.runs[0],))
             self._campaign = campaign
         return self._campaign
+
+
+def check_versions(expected: Mapping[str, str], found: Mapping[str, str], address: str) -> None:
+    """Raise `SimulationError` if the versions that a worker found differ from those of the client.
+
+    The names of chunks contain the versions of the client, so rows of others would be wrong in them.
+
+    expected: versions of the client, as `list_versions` returns them.
+    found: versions of the worker.
+    """
+    names = [name for name in expected if found.get(name) != expected[name]]
+    if names:
+        there = ", ".join(f"{name} {found.get(name, 'missing')}" for name in names)
+        here = ", ".join(f"{name} {expected[name]}" for name in names)
+        allowed = f"must be those of the client: {here}"
+        remedy = "install the same versions where each worker runs, and start the workers again"
+        raise SimulationError(f"versions of the worker {address}: {there}", allowed=allowed, remedy=remedy)
+
+
+def check_folder(folder: Path, digest: str, address: str) -> None:
+    """Raise `SimulationError` if a folder for recordings is not that of the client: on another machine, for example.
+
+    digest: that of the campaign. The description of the campaign, next to the folder, contains it.
+    """
+    try:
+        description = read_bytes(str(folder.parent / DESCRIPTION), _FILE_KIND)
+    except NavsenseError:
+        description = b""
+    if digest.encode() not in description or not folder.is_dir():
+        allowed = f"the worker {address} does not see the files of the client there"
+        remedy = "write to a folder that all machines share under the same path"
+        raise SimulationError("folder of recordings", str(folder), allowed=allowed, remedy=remedy)
 
 
 @contextmanager
@@ -88,10 +134,13 @@ def lock_machine() -> Iterator[None]:
 
 def compute_chunks(plugin_name: str, chunks: Sequence[RunChunk], folder: str) -> list[tuple[str, pa.Table]]:
     """Return name and table of each chunk. `folder` is where recordings are written."""
-    plugin = get_worker().plugins[plugin_name]
+    worker = get_worker()
+    plugin = worker.plugins[plugin_name]
     if not isinstance(plugin, CampaignPlugin):
         raise TypeError(plugin_name)
-    campaign = plugin.load_campaign()
+    campaign = plugin.load_campaign(worker.address)
+    if campaign.recordings:
+        check_folder(Path(folder), plugin.digest, worker.address)
     return [(chunk.name, compute_chunk(campaign, chunk, Path(folder))) for chunk in chunks]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +13,7 @@ import click
 from navsense.cli.options import CheckedCommand
 from navsense.cli.progress import make_bars
 from navsense.cli.tables import Column, print_table
+from navsense.core.errors import SimulationError
 from navsense.core.text import format_count, format_duration
 
 if TYPE_CHECKING:
@@ -48,9 +49,21 @@ def show_runs() -> Iterator[Progress]:
 @click.option("-o", "--output", metavar="FOLDER", help="Folder of the results. Default: the key output of EXPERIMENT.")
 @click.option("--workers", type=int, metavar="N", help="Processes on this machine. Default: one for each core.")
 @click.option("--scheduler", metavar="ADDRESS", help="Use the workers of a Dask scheduler, as tcp://host:8786.")
+@click.option(
+    "--tls-ca-file", metavar="FILE", help="Certificates that sign those of the scheduler (PEM), for tls://host:8786."
+)
+@click.option("--tls-cert", metavar="FILE", help="Certificate of this process (PEM).")
+@click.option("--tls-key", metavar="FILE", help="Private key of this process (PEM).")
 @click.option("--report", metavar="OUT", help="Write a page with the statistics to OUT (.html).")
 def campaign(
-    experiment: str, output: str | None, workers: int | None, scheduler: str | None, report: str | None
+    experiment: str,
+    output: str | None,
+    workers: int | None,
+    scheduler: str | None,
+    tls_ca_file: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    report: str | None,
 ) -> None:
     """Simulate the runs of EXPERIMENT, a TOML file.
 
@@ -60,6 +73,7 @@ def campaign(
     from navsense.campaigns.run import check_libraries, compute_campaign
 
     check_libraries()
+    tls = make_tls_settings(scheduler, (tls_ca_file, tls_cert, tls_key))
     plan = read_experiment(experiment)
     folder = output or plan.output
     if report is not None:
@@ -67,7 +81,7 @@ def campaign(
 
         check_campaign_page(report, folder)
     try:
-        with show_runs() as advance:
+        with tls, show_runs() as advance:
             result = compute_campaign(
                 plan.campaign, folder, client=scheduler, workers=workers, progress=advance, folders=plan.folders
             )
@@ -88,6 +102,21 @@ def campaign(
         click.echo(f"wrote {write_campaign(result, report, plan.report)}")
     if len(result.failures) == result.table.num_rows:
         sys.exit(2)
+
+
+def make_tls_settings(scheduler: str | None, files: Sequence[str | None]) -> AbstractContextManager[object]:
+    """Return a context with the files of `TLS_OPTIONS` in the configuration of Dask."""
+    import dask
+
+    from navsense.campaigns.scheduler import TLS_KEYS, TLS_OPTIONS
+
+    given = {option: file for option, file in zip(TLS_OPTIONS, files, strict=True) if file is not None}
+    if given and not (scheduler or "").startswith("tls://"):
+        option, file = next(iter(given.items()))
+        remedy = "add --scheduler tls://host:8786"
+        raise SimulationError(option, file, allowed="is for a scheduler with TLS", remedy=remedy)
+    keys = dict(zip(TLS_OPTIONS, TLS_KEYS, strict=True))
+    return dask.config.set({f"distributed.comm.tls.{keys[option]}": file for option, file in given.items()})
 
 
 def print_columns(result: CampaignResult) -> None:
