@@ -25,7 +25,8 @@ from click.testing import CliRunner, Result
 from distributed import Client, Security
 
 import navsense as ns
-from navsense.campaigns import scheduler
+from navsense.campaigns import tasks
+from navsense.campaigns.connection import TLS_OPTIONS
 from navsense.campaigns.digest import list_versions
 from navsense.campaigns.worker import check_folder, check_versions
 from navsense.cli import cli
@@ -226,7 +227,7 @@ def test_a_wrong_connection_is_an_error_with_a_remedy(
 ) -> None:
     protocol, files, text = WRONG_CONNECTIONS[name]
     monkeypatch.chdir(cluster.folder)
-    options = [word for pair in zip(scheduler.TLS_OPTIONS, files, strict=False) for word in pair]
+    options = [word for pair in zip(TLS_OPTIONS, files, strict=False) for word in pair]
     done = compute(tmp_path, cluster.address.replace("tls", protocol), *options)
     assert isinstance(done.exception, ns.NavsenseError)
     assert text.lower() in str(done.exception).lower()
@@ -312,7 +313,7 @@ def test_a_scheduler_without_workers_is_reported_and_its_end_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(scheduler, "WAIT_BEFORE_WARNING", 0.2)
+    monkeypatch.setattr(tasks, "WAIT_BEFORE_WARNING", 0.2)
     words = ["dask", "scheduler", "--host", "10.0.0.1", "--port", "0", "--dashboard-address", "127.0.0.1:8787"]
     process, address = processes.start_scheduler(words)
 

@@ -40,11 +40,16 @@ class Digest:
         """Start an empty digest."""
         self._hash = hashlib.sha256()
         self._parents: list[int] = []
-        self._code: list[object] = []  # functions, classes and modules in the digest
+        self._code: list[types.ModuleType | types.FunctionType | type] = []
 
     def hexdigest(self) -> str:
         """Return the digest as hexadecimal digits."""
         return self._hash.hexdigest()
+
+    def list_local_modules(self) -> list[types.ModuleType]:
+        """Return the modules of the code in the digest, without installed ones and the main module."""
+        modules = {id(module): module for module in map(inspect.getmodule, self._code) if module is not None}
+        return [module for module in modules.values() if module.__name__ != "__main__" and not is_installed(module)]
 
     def add(self, value: Any) -> None:
         """Add a value: numbers, texts, arrays, containers, functions, and objects by their attributes.
@@ -234,6 +239,13 @@ def _describe_code(code: types.CodeType) -> str:
     """Return the instructions, names and constants of compiled code."""
     constants = [_describe_code(part) if isinstance(part, types.CodeType) else repr(part) for part in code.co_consts]
     return f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {constants}"
+
+
+def list_local_modules(function: object) -> list[types.ModuleType]:
+    """Return the modules outside installed packages that the code of a function refers to."""
+    digest = Digest()
+    digest.add(function)
+    return digest.list_local_modules()
 
 
 def hash_world(world: World) -> str:

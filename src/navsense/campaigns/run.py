@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from distributed import Client
 
-    from navsense.campaigns.scheduler import Progress
+    from navsense.campaigns.tasks import Progress
 
 LOG = logging.getLogger(__name__)
 
@@ -140,7 +140,7 @@ def compute_campaign(
 
     Other arguments and errors as for `campaign`.
     """
-    from navsense.campaigns.scheduler import compute_missing_chunks
+    from navsense.campaigns.tasks import compute_missing_chunks
 
     if workers is not None and not (isinstance(workers, int) and workers >= 1):
         raise SimulationError("workers", workers, allowed="must be an integer >= 1")

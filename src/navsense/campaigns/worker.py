@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import fcntl
 import getpass
-import inspect
 import io
 import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from pickle import PicklingError
 from typing import TYPE_CHECKING
 
 import cloudpickle
 from distributed import WorkerPlugin, get_worker
 
-from navsense.campaigns.digest import is_installed, list_versions
+from navsense.campaigns.digest import list_local_modules, list_versions
 from navsense.campaigns.plan import Campaign, RunChunk
 from navsense.campaigns.rows import DESCRIPTION, Row, check_values, describe_error, make_table
 from navsense.core.errors import NavsenseError, SimulationError
@@ -39,16 +39,22 @@ _FILE_KIND = FileKind("campaign", SimulationError, "must be the description of a
 
 
 def pack_campaign(campaign: Campaign) -> bytes:
-    """Return a campaign as bytes. Functions of scripts and of modules that are not installed are stored by value."""
-    module = inspect.getmodule(campaign.reduce)
-    by_value = module is not None and module.__name__ != "__main__" and not is_installed(module)
-    if not by_value or module is None:
-        return bytes(cloudpickle.dumps(campaign))
-    cloudpickle.register_pickle_by_value(module)
+    """Return a campaign as bytes.
+
+    Functions of scripts and of modules that are not installed are stored by value, so workers on other machines do not
+    need the modules. A module that cannot be stored, for example because it has an open file, is imported by workers.
+    """
+    modules = list_local_modules(campaign.reduce)
     try:
+        with ExitStack() as stack:
+            for module in modules:
+                cloudpickle.register_pickle_by_value(module)
+                stack.callback(cloudpickle.unregister_pickle_by_value, module)
+            return bytes(cloudpickle.dumps(campaign))
+    except (TypeError, PicklingError):
+        if not modules:
+            raise
         return bytes(cloudpickle.dumps(campaign))
-    finally:
-        cloudpickle.unregister_pickle_by_value(module)
 
 
 class CampaignPlugin(WorkerPlugin):

@@ -18,7 +18,7 @@ from navsense.core.text import format_count, format_duration
 
 if TYPE_CHECKING:
     from navsense.campaigns.result import CampaignResult
-    from navsense.campaigns.scheduler import Progress
+    from navsense.campaigns.tasks import Progress
 
 MAX_FAILURES = 5
 """Largest number of failed runs that are printed."""
@@ -38,14 +38,14 @@ def show_runs() -> Iterator[Progress]:
             status = f"{done} of {total}"
             if first < done < total:
                 left = (time.monotonic() - start) * (total - done) / (done - first)
-                status += f", about {format_duration(left)} left"
+                status += f", about {format_duration(round(left))} left"
             bars.update(task, completed=done, total=total, status=status, refresh=True)
 
         yield advance
 
 
 @click.command(cls=CheckedCommand)
-@click.argument("experiment")
+@click.argument("experiment_file", metavar="EXPERIMENT")
 @click.option("-o", "--output", metavar="FOLDER", help="Folder of the results. Default: the key output of EXPERIMENT.")
 @click.option("--workers", type=int, metavar="N", help="Processes on this machine. Default: one for each core.")
 @click.option("--scheduler", metavar="ADDRESS", help="Use the workers of a Dask scheduler, as tcp://host:8786.")
@@ -56,7 +56,7 @@ def show_runs() -> Iterator[Progress]:
 @click.option("--tls-key", metavar="FILE", help="Private key of this process (PEM).")
 @click.option("--report", metavar="OUT", help="Write a page with the statistics to OUT (.html).")
 def campaign(
-    experiment: str,
+    experiment_file: str,
     output: str | None,
     workers: int | None,
     scheduler: str | None,
@@ -74,8 +74,8 @@ def campaign(
 
     check_libraries()
     tls = make_tls_settings(scheduler, (tls_ca_file, tls_cert, tls_key))
-    plan = read_experiment(experiment)
-    folder = output or plan.output
+    experiment = read_experiment(experiment_file)
+    folder = output or experiment.output
     if report is not None:
         from navsense.report.campaign_page import check_campaign_page
 
@@ -83,7 +83,12 @@ def campaign(
     try:
         with tls, show_runs() as advance:
             result = compute_campaign(
-                plan.campaign, folder, client=scheduler, workers=workers, progress=advance, folders=plan.folders
+                experiment.campaign,
+                folder,
+                client=scheduler,
+                workers=workers,
+                progress=advance,
+                folders=experiment.folders,
             )
     except KeyboardInterrupt:
         click.echo(f"stopped; the complete runs are kept in {folder}; the same command goes on", err=True)
@@ -99,7 +104,7 @@ def campaign(
     if report is not None:
         from navsense.report.campaign_page import write_campaign
 
-        click.echo(f"wrote {write_campaign(result, report, plan.report)}")
+        click.echo(f"wrote {write_campaign(result, report, experiment.report)}")
     if len(result.failures) == result.table.num_rows:
         sys.exit(2)
 
@@ -108,7 +113,7 @@ def make_tls_settings(scheduler: str | None, files: Sequence[str | None]) -> Abs
     """Return a context with the files of `TLS_OPTIONS` in the configuration of Dask."""
     import dask
 
-    from navsense.campaigns.scheduler import TLS_KEYS, TLS_OPTIONS
+    from navsense.campaigns.connection import TLS_KEYS, TLS_OPTIONS
 
     given = {option: file for option, file in zip(TLS_OPTIONS, files, strict=True) if file is not None}
     if given and not (scheduler or "").startswith("tls://"):
@@ -120,16 +125,17 @@ def make_tls_settings(scheduler: str | None, files: Sequence[str | None]) -> Abs
 
 
 def print_columns(result: CampaignResult) -> None:
-    """Print mean, standard deviation and quantiles of each column of numbers."""
+    """Print mean, standard deviation and quantiles of each column of finite numbers."""
     import numpy as np
 
     rows = []
     for name in result.columns:
         values = result.get_scalars(name)
-        if values is not None and values.size > 1:
-            low, median, high = np.quantile(values, (0.05, 0.5, 0.95))
-            numbers = (values.mean(), values.std(ddof=1), low, median, high)
-            rows.append((name, *(f"{number:.4g}" for number in numbers)))
+        finite = None if values is None else values[np.isfinite(values)]
+        if finite is not None and finite.size > 1:
+            low, median, high = np.quantile(finite, (0.05, 0.5, 0.95))
+            numbers = (finite.mean(), finite.std(ddof=1), low, median, high)
+            rows.append((name, f"{finite.size}", *(f"{number:.4g}" for number in numbers)))
     if rows:
-        names = ("mean", "stddev", "5 %", "median", "95 %")
+        names = ("runs", "mean", "stddev", "5 %", "median", "95 %")
         print_table((Column("column", "name"), *(Column(name, "number") for name in names)), rows, verbose=False)

@@ -1,0 +1,229 @@
+"""Tasks of a campaign on Dask: local processes, or the workers of a scheduler.
+
+A task computes as many chunks as take about `TASK_DURATION`. Its tables come back to this process, which writes the
+chunks, so workers need no common file system. A worker that dies is replaced, and its tasks are repeated.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from navsense.campaigns.connection import get_address, open_client, report_lost_scheduler
+from navsense.campaigns.plan import Campaign, RunChunk
+from navsense.campaigns.rows import RECORDINGS, Row, make_table, write_table
+from navsense.campaigns.worker import CampaignPlugin, compute_chunks, pack_campaign
+from navsense.core.errors import NavsenseError, SimulationError
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+LOG = logging.getLogger(__name__)
+
+TASK_DURATION = 2.0
+"""Duration (s) of a task that is aimed at. A campaign that is killed loses at most the tasks in progress."""
+
+MAX_TASK_CHUNKS = 256
+"""Largest number of chunks in a task."""
+
+TASKS_PER_WORKER = 2
+"""Tasks in progress for each thread of the workers: the second one waits, so that no worker is idle."""
+
+POLL_PERIOD = 0.2
+"""Longest time (s) between two calls of the progress function."""
+
+MAX_DEATHS = 2
+"""Number of deaths of the worker after which a chunk that is alone in progress has failed."""
+
+WAIT_BEFORE_WARNING = 5.0
+"""Time (s) without workers after which a warning says that the campaign waits."""
+
+Progress = Callable[[int, int], None]
+"""Called with the number of finished runs and of all runs."""
+
+
+def compute_missing_chunks(
+    campaign: Campaign,
+    chunks: Sequence[RunChunk],
+    folder: Path,
+    *,
+    client: str | Client | None,
+    workers: int | None,
+    progress: Progress,
+    folders: Sequence[str] = (),
+) -> None:
+    """Compute chunks and write each to its file in `folder`."""
+    if not chunks:
+        return
+    plugin = CampaignPlugin(pack_campaign(campaign), campaign.base_digest, folders, name=f"campaign-{uuid4().hex}")
+    with open_client(client, workers) as connected, connected.as_current():
+        try:
+            register_plugin(connected, plugin)
+            _Tasks(campaign, chunks, folder, connected, plugin.name, is_local=client is None).run(progress)
+        finally:
+            clean_up(connected, lambda: connected.unregister_worker_plugin(plugin.name))
+
+
+def clean_up(client: Client, function: Callable[[], object]) -> None:
+    """Call a function, unless the connection to the scheduler is lost. Its errors do not hide that of the campaign."""
+    if client.status == "running":
+        with suppress(Exception):  # a worker without the campaign, or another one that dies
+            function()
+
+
+def register_plugin(client: Client, plugin: CampaignPlugin) -> None:
+    """Give the workers a campaign. Raises `SimulationError` if one of them has no navsense, or another version."""
+    address = get_address(client)
+    with report_lost_scheduler(address):
+        try:
+            client.register_plugin(plugin)
+        except (CancelledError, OSError, RuntimeError, TimeoutError):
+            raise
+        except Exception as error:  # the text of that of a worker, without its type
+            remedy = "install navsense[campaign] where each worker runs, in the version of this process"
+            raise SimulationError("workers of the scheduler", address, allowed=str(error), remedy=remedy) from error
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Chunks in progress, and the time (s) of their submission.
+
+    deaths: None, or for a suspect, which is alone in progress, the number of workers that died with it alone.
+    """
+
+    chunks: tuple[RunChunk, ...]
+    start: float
+    deaths: int | None
+
+
+class _Tasks:
+    """The tasks of a campaign in progress."""
+
+    def __init__(
+        self,
+        campaign: Campaign,
+        chunks: Sequence[RunChunk],
+        folder: Path,
+        client: Client,
+        plugin_name: str,
+        *,
+        is_local: bool,
+    ) -> None:
+        """Begin without tasks. `is_local` is true for processes that this one starts."""
+        self._campaign, self._folder, self._client = campaign, folder, client
+        self._chunks = {chunk.name: chunk for chunk in chunks}
+        self._waiting, self._suspects = deque(chunks), deque[tuple[RunChunk, int]]()
+        self._total, self._finished = sum(len(chunk.runs) for chunk in chunks), 0
+        self._plugin_name = plugin_name
+        self._tasks: dict[Future[Any], _Task] = {}
+        self._chunk_duration = math.inf
+        self._address, self._is_local = get_address(client), is_local
+        self._idle_start: float | None = None
+        self._has_warned = False
+
+    def run(self, progress: Progress) -> None:
+        """Compute all chunks. After an error or an interrupt, cancel the tasks in progress."""
+        from distributed import wait
+
+        progress(0, self._total)
+        try:
+            self._submit()
+            while self._tasks:
+                with report_lost_scheduler(self._address):
+                    try:
+                        done = wait(list(self._tasks), timeout=POLL_PERIOD, return_when="FIRST_COMPLETED").done
+                    except TimeoutError:
+                        done = set()
+                for future in done:
+                    self._finish(future)
+                self._submit()
+                progress(self._finished, self._total)
+        finally:
+            clean_up(self._client, lambda: self._client.cancel(list(self._tasks), force=True))
+
+    def _count_threads(self) -> int:
+        """Return the number of threads of all workers, or 1. Warn once if there have been no workers for some time."""
+        with report_lost_scheduler(self._address):
+            threads = int(sum(self._client.nthreads().values()))
+        if threads:
+            self._idle_start = None
+            return threads
+        now = time.monotonic()
+        self._idle_start = now if self._idle_start is None else self._idle_start
+        if now - self._idle_start >= WAIT_BEFORE_WARNING and not self._has_warned:
+            self._has_warned = True
+            remedy = "" if self._is_local else f"; start some: dask worker {self._address}"
+            LOG.warning("the scheduler at %s has no workers; the campaign waits%s", self._address, remedy)
+        return 1
+
+    def _submit(self) -> None:
+        """Submit tasks until each thread has one and a second one waits; then the suspects, one after another.
+
+        Dask blames the death of a worker on all of its tasks. A suspect that is alone when its worker dies is to blame.
+        """
+        threads = self._count_threads()
+        while self._waiting and len(self._tasks) < TASKS_PER_WORKER * threads:
+            share = math.ceil(len(self._waiting) / (TASKS_PER_WORKER * threads))
+            count = max(1, min(int(TASK_DURATION / max(self._chunk_duration, 1e-6)), share, MAX_TASK_CHUNKS))
+            self._submit_task([self._waiting.popleft() for _ in range(min(count, len(self._waiting)))])
+        if self._suspects and not self._tasks:
+            chunk, deaths = self._suspects.popleft()
+            self._submit_task([chunk], deaths)
+
+    def _submit_task(self, chunks: Sequence[RunChunk], deaths: int | None = None) -> None:
+        """Submit a task. `deaths` is that of a suspect."""
+        with report_lost_scheduler(self._address):
+            future = self._client.submit(
+                compute_chunks,
+                self._plugin_name,
+                chunks,
+                str(self._folder.parent.absolute() / RECORDINGS),
+                # Unique, so that two processes can compute one campaign with one scheduler.
+                key=f"{self._plugin_name}-{chunks[0].name}-{len(chunks)}-{deaths}",
+                pure=False,
+            )
+        self._tasks[future] = _Task(tuple(chunks), time.monotonic(), deaths)
+
+    def _finish(self, future: Future[Any]) -> None:
+        """Write the chunks of a task that has ended."""
+        from distributed import KilledWorker
+
+        task = self._tasks[future]  # it stays there if it raises an error, so that `run` cancels it
+        try:
+            tables = future.result()
+        except KilledWorker as error:
+            deaths = 0 if task.deaths is None else task.deaths + error.allowed_failures + 1
+            if deaths < MAX_DEATHS:
+                del self._tasks[future]
+                self._suspects.extend((chunk, deaths) for chunk in task.chunks)
+                return
+            tables = [self._give_up(chunk, deaths) for chunk in task.chunks]
+        except NavsenseError:
+            raise
+        except Exception as error:  # failed runs are rows: this is an error of the worker or of the connection
+            text = f"{type(error).__name__}: {error}"
+            remedy = "start workers with the versions of this process; the complete chunks are kept"
+            raise SimulationError("a worker of the scheduler", self._address, allowed=text, remedy=remedy) from error
+        else:
+            duration = (time.monotonic() - task.start) / len(task.chunks)
+            self._chunk_duration = min(self._chunk_duration, duration)
+        del self._tasks[future]
+        for name, table in tables:
+            write_table(table, self._folder / f"{name}.parquet")
+            self._finished += len(self._chunks[name].runs)
+
+    def _give_up(self, chunk: RunChunk, deaths: int) -> tuple[str, Any]:
+        """Return rows with an error for a chunk whose workers died."""
+        error = f"its process died {deaths} times; this is a lack of memory or a crash of a library"
+        rows = [Row(run, {}, failure=error) for run in chunk.runs]
+        table = make_table(rows, self._campaign.points[chunk.point], has_recording=bool(self._campaign.recordings))
+        return chunk.name, table
