@@ -95,6 +95,7 @@ def open_client(client: str | Client | None, workers: int | None) -> Iterator[Cl
             "distributed.scheduler.allowed-failures": 0,  # `tasks` repeats the chunks of a worker that died
             # After this time without the worker, the cluster would stop the process that starts it again.
             "distributed.deploy.lost-worker-timeout": "1 day",
+            "distributed.worker.profile.enabled": False,  # it would interrupt the worker every 10 ms
         }
         stack.enter_context(dask.config.set(settings))
         stack.enter_context(hide_main_module())

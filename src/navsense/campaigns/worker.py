@@ -1,7 +1,7 @@
 """What a worker does: it simulates the runs of a chunk and reduces each one to a row.
 
-Each process unpacks the campaign once. Its first simulation holds a lock of the machine, so that one process compiles
-the kernels and the others read them from the cache.
+Each process unpacks the campaign once. Its first simulation compiles the kernels. It holds a lock of the machine
+meanwhile, so that one process compiles them and the others read them from the cache.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import fcntl
 import getpass
 import io
+import logging
 import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from pickle import PicklingError
 from typing import TYPE_CHECKING
@@ -27,10 +29,13 @@ from navsense.campaigns.plan import Campaign, RunChunk
 from navsense.campaigns.rows import DESCRIPTION, Row, check_values, describe_error, make_table
 from navsense.core.errors import NavsenseError, SimulationError
 from navsense.core.inputs import FileKind, read_bytes
+from navsense.core.kernels import COMPILATION_CALLBACKS
 from navsense.runner.run import Run
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+LOG = logging.getLogger(__name__)
 
 WARM_DURATION = 2.0
 """Longest duration (s) of the first simulation of a process, which compiles the kernels."""
@@ -84,7 +89,7 @@ class CampaignPlugin(WorkerPlugin):
             except ImportError as error:
                 remedy = "install the module where the worker runs"
                 raise SimulationError(f"worker {address}", allowed=str(error), remedy=remedy) from None
-            with lock_machine(), suppress(Exception):  # its errors are those of the runs below
+            with lock_compilation(), suppress(Exception):  # its errors are those of the runs below
                 short = replace(campaign, duration=min(campaign.duration, WARM_DURATION))
                 short.simulate(campaign.points[0], (campaign.runs[0],))
             self._campaign = campaign
@@ -121,6 +126,24 @@ def check_folder(folder: Path, digest: str, address: str) -> None:
         allowed = f"the worker {address} does not see the files of the client there"
         remedy = "write to a folder that all machines share under the same path"
         raise SimulationError("folder of recordings", str(folder), allowed=allowed, remedy=remedy)
+
+
+@contextmanager
+def lock_compilation() -> Iterator[None]:
+    """Hold a lock from the first compilation of a kernel to the end of the block.
+
+    The processes of a user on a machine share the lock, so that one of them compiles and the others read its cache.
+    """
+    with ExitStack() as stack:
+
+        @cache
+        def lock_once() -> None:
+            LOG.warning("compiling kernels, which takes up to a minute; later runs use the cache")
+            stack.enter_context(lock_machine())
+
+        COMPILATION_CALLBACKS.append(lock_once)
+        stack.callback(COMPILATION_CALLBACKS.remove, lock_once)
+        yield
 
 
 @contextmanager
