@@ -54,7 +54,6 @@ WITHOUT_EXAMPLE = {
     "navsense.analysis.theory.NoiseTerm": PROTOCOL,
     "navsense.campaigns.Campaign": "`read_experiment` makes it, and has the example",
     "navsense.campaigns.experiment_file.Experiment": "`read_experiment` returns it",
-    "navsense.campaigns.experiment_file.ReportColumns": "`read_experiment` makes it",
     "navsense.campaigns.result.FailedRun": "only a campaign with failed runs has one",
     "navsense.core.atomic.HiddenFolder": FORMAT,
     "navsense.core.errors.CompilerError": "needs a broken installation of Numba",

@@ -118,7 +118,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
         {
             "navsense.campaigns": "",
             "navsense.campaigns.result": "FailedRun",
-            "navsense.campaigns.experiment_file": "Experiment ReportColumns",
+            "navsense.campaigns.experiment_file": "Experiment",
             "navsense.examples.dead_reckoning": "-",
         },
     ),

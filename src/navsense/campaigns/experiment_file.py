@@ -123,6 +123,10 @@ class ReportColumns:
     units: units by column or by path of the sweep.
     axes: names of the components by column.
     places: where a file names a column, for errors.
+
+    >>> columns = ns.campaigns.ReportColumns(errors=("position_error",), nees={"nees": 2}, units={"position_error": "m"})
+    >>> columns.list_columns()
+    ['position_error', 'nees']
     """
 
     time: str = "time"
