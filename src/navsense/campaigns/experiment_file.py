@@ -124,9 +124,9 @@ class ReportColumns:
     axes: names of the components by column.
     places: where a file names a column, for errors.
 
-    >>> columns = ns.campaigns.ReportColumns(errors=("position_error",), nees={"nees": 2}, units={"position_error": "m"})
+    >>> columns = ns.campaigns.ReportColumns(errors=("drift",), nees={"nees": 2}, units={"drift": "m"})
     >>> columns.list_columns()
-    ['position_error', 'nees']
+    ['drift', 'nees']
     """
 
     time: str = "time"
