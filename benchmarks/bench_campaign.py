@@ -21,7 +21,7 @@ import psutil
 
 import navsense as ns
 from navsense.campaigns import Campaign
-from navsense.campaigns.run import compute_campaign
+from navsense.campaigns.computation import compute_campaign
 
 if TYPE_CHECKING:
     import pyarrow as pa

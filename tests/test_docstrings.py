@@ -25,7 +25,7 @@ import pyarrow as pa
 import pytest
 
 import navsense as ns
-from navsense.campaigns.plan import make_campaign
+from navsense.campaigns.campaign import make_campaign
 from navsense.campaigns.result import COMMAND, CampaignResult
 from navsense.campaigns.worker import compute_chunk
 from navsense.runner.run import Run

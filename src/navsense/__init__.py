@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # the names of `__all__`, for type checkers
     from navsense import sensors as sensors
     from navsense import streams as streams
     from navsense import testing as testing
-    from navsense.campaigns.run import campaign as campaign
+    from navsense.campaigns.computation import campaign as campaign
     from navsense.core.errors import NavsenseError as NavsenseError
     from navsense.core.pose import Pose as Pose
     from navsense.core.readings import Reading as Reading
@@ -58,7 +58,7 @@ _HOME = {
     "Reading": "navsense.core.readings",
     "State": "navsense.motion.driven",
     "Truth": "navsense.core.readings",
-    "campaign": "navsense.campaigns.run",
+    "campaign": "navsense.campaigns.computation",
     "live": "navsense.runner.live",
     "load": "navsense.sdf",
     "open": "navsense.recordings",

@@ -23,13 +23,12 @@ from click.testing import CliRunner
 from distributed import Client
 
 import navsense as ns
-from navsense.campaigns import connection
-from navsense.campaigns import run as run_module
+from navsense.campaigns import computation, connection
+from navsense.campaigns.campaign import CHUNK_MEMORY, Reduce, make_campaign
+from navsense.campaigns.computation import WORKER_MEMORY, count_workers
 from navsense.campaigns.connection import open_client
-from navsense.campaigns.plan import CHUNK_MEMORY, Reduce, make_campaign
 from navsense.campaigns.result import CampaignResult
 from navsense.campaigns.rows import check_values
-from navsense.campaigns.run import WORKER_MEMORY, count_workers
 from navsense.cli import cli
 from navsense.runner.run import Run
 
@@ -353,7 +352,7 @@ def test_number_of_workers_depends_on_the_memory_of_a_chunk(
     chunk = campaign.run_memory * campaign.chunk_size + WORKER_MEMORY
     assert campaign.run_memory * campaign.chunk_size <= CHUNK_MEMORY
     for free, cores, expected in ((7.0 * chunk, 16, 3), (7.0 * chunk, 2, 2), (0.1 * chunk, 16, 1), (math.inf, 16, 16)):
-        monkeypatch.setattr(run_module, "get_free_memory", partial(float, free))
+        monkeypatch.setattr(computation, "get_free_memory", partial(float, free))
         monkeypatch.setattr(os, "sched_getaffinity", lambda _process, cores=cores: set(range(cores)))
         assert count_workers(campaign) == expected
 

@@ -14,9 +14,9 @@ from scipy import stats
 
 import navsense as ns
 from navsense.analysis import monte_carlo
+from navsense.campaigns.campaign import make_campaign
 from navsense.campaigns.command import ShellCommand
 from navsense.campaigns.experiment_file import ReportColumns
-from navsense.campaigns.plan import make_campaign
 from navsense.campaigns.result import COMMAND, CampaignResult
 from navsense.campaigns.rows import Row, make_table
 from navsense.cli import cli

@@ -5,8 +5,8 @@ computed, `CampaignResult` the rows of its runs. `read_experiment` reads an expe
 what the report shows.
 """
 
+from navsense.campaigns.campaign import Campaign
 from navsense.campaigns.experiment_file import ReportColumns, read_experiment
-from navsense.campaigns.plan import Campaign
 from navsense.campaigns.result import CampaignResult
 from navsense.campaigns.sweep import latin_hypercube
 

@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from navsense.campaigns.campaign import Campaign, Reduce, make_campaign
 from navsense.campaigns.command import FAULTS, ShellCommand, is_motion_path
-from navsense.campaigns.plan import Campaign, Reduce, make_campaign
 from navsense.campaigns.sweep import Point, latin_hypercube
 from navsense.core.errors import NavsenseError, SimulationError, Where
 from navsense.core.inputs import FileKind

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from navsense.campaigns.plan import Campaign
+from navsense.campaigns.campaign import Campaign
 from navsense.campaigns.rows import FAILURE, RECORDING, RUN
 from navsense.core.errors import SimulationError
 from navsense.core.names import suggest_name

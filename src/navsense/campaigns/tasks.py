@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from navsense.campaigns.campaign import Campaign, RunChunk
 from navsense.campaigns.connection import get_address, open_client, report_lost_scheduler
-from navsense.campaigns.plan import Campaign, RunChunk
 from navsense.campaigns.rows import RECORDINGS, Row, make_table, write_table
 from navsense.campaigns.worker import CampaignPlugin, compute_chunks, pack_campaign
 from navsense.core.errors import NavsenseError, SimulationError

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 import cloudpickle
 from distributed import WorkerPlugin, get_worker
 
+from navsense.campaigns.campaign import Campaign, RunChunk
 from navsense.campaigns.digest import list_local_modules, list_versions
-from navsense.campaigns.plan import Campaign, RunChunk
 from navsense.campaigns.rows import DESCRIPTION, Row, check_values, describe_error, make_table
 from navsense.core.errors import NavsenseError, SimulationError
 from navsense.core.inputs import FileKind, read_bytes

@@ -69,8 +69,8 @@ def campaign(
 
     The command repeats no run that is complete. After an interrupt, the same command goes on.
     """
+    from navsense.campaigns.computation import check_libraries, compute_campaign
     from navsense.campaigns.experiment_file import read_experiment
-    from navsense.campaigns.run import check_libraries, compute_campaign
 
     check_libraries()
     tls = make_tls_settings(scheduler, (tls_ca_file, tls_cert, tls_key))

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from navsense.campaigns.campaign import Campaign, Reduce, RunChunk, make_campaign
 from navsense.campaigns.command import make_command
 from navsense.campaigns.digest import list_versions
-from navsense.campaigns.plan import Campaign, Reduce, RunChunk, make_campaign
 from navsense.campaigns.result import COMMAND, CampaignResult
 from navsense.campaigns.rows import CHUNKS, DESCRIPTION, FAILURE, RECORDINGS, read_table, write_table
 from navsense.campaigns.sweep import Point
