@@ -104,12 +104,121 @@ def test_page_has_the_statistics_of_each_point(result: CampaignResult, tmp_path:
     assert "<script" not in page
 
 
-def test_page_lists_the_worst_runs(result: CampaignResult, tmp_path: Path) -> None:
-    page = write_campaign(result, tmp_path / "page.html").read_text()
-    section = page.partition('<section id="worst">')[2]
-    sizes = np.sort(result.get_array("size"))[::-1]
-    shown = re.findall(r'<td>([\d.]+)</td><td class="command">navsense run', section)
-    assert shown == [f"{size:.4g}" for size in sizes[:10]]
+def test_page_lists_the_worst_runs_of_each_point(result: CampaignResult, tmp_path: Path) -> None:
+    section = read_section(write_campaign(result, tmp_path / "page.html").read_text(), "worst")
+    shown = re.findall(r"<td>([\d.]+)</td><td>([\d.]+)</td><td class=\"command\">navsense run", section)
+    sizes = {rate: np.sort(result.get_array("size", {RATE: rate}))[::-1] for rate in (50.0, 100.0)}
+    assert shown == [(f"{rate}", f"{size:.4g}") for rate, each in sizes.items() for size in each[:3]]
+
+
+SPREAD = 21
+"""Runs whose values are k / 20: the quantiles of 5, 50 and 95 % are 0.05, 0.5 and 0.95."""
+
+
+@pytest.fixture(scope="module")
+def spread(tmp_path_factory: pytest.TempPathFactory) -> CampaignResult:
+    """Return a campaign whose statistics have closed forms: errors k / 20 (1 s + time), in three rows."""
+    growth = np.array([1.0, 2.0, 3.0])
+
+    def reduce(_: Mapping[str, Any], run: int) -> Values:
+        share = run / (SPREAD - 1)
+        nees = np.array([2.0, 8.0, 4.0 * share, 0.1])  # mean 2, 8, 2, 0.1: two of four are inside the bounds
+        row = {"time": growth - 1.0, "error": share * growth, "stddev": 0.5 * growth, "instant": np.arange(4.0)}
+        return row | {"nees": nees, "size": share, "length": 0.1 + run * 1e-16, "profile": growth}
+
+    return make_result(tmp_path_factory.mktemp("spread"), reduce, SPREAD)
+
+
+def format_path(across: list[float], down: list[float]) -> str:
+    """Return a path of points in units of the width and the height of a plot."""
+    return "L".join(f"{np.rint(1000.0 * x):.0f},{np.rint(1000.0 * y):.0f}" for x, y in zip(across, down, strict=True))
+
+
+def test_errors_are_drawn_as_computed_by_hand(spread: CampaignResult, tmp_path: Path) -> None:
+    """The limits +-2 sigma, 3 m at the end, determine the axis: from -3.3 m to 3.3 m, with a margin of 5 %."""
+    section = read_section(write(spread, tmp_path, deviations={"error": "stddev"}, units={"error": "m"}), "errors")
+
+    def draw(value: float, order: int = 1) -> str:
+        down = [1.0 - (value * growth + 3.3) / 6.6 for growth in (1.0, 2.0, 3.0)]
+        return format_path([0.0, 0.5, 1.0][::order], down[::order])
+
+    rms = np.sqrt(2870.0 / SPREAD) / 20.0  # 1 + 4 + 9 + ... + 400 = 2870
+    assert f'<path class="span" d="M{draw(0.05)}L{draw(0.95, -1)}Z"/>' in section
+    assert re.findall('<path class="(c0|c1|declared)" d="M(.*?)"/>', section) == [
+        ("c0", draw(0.5)),
+        ("c1", draw(rms)),
+        ("declared", draw(-1.0)),
+        ("declared", draw(1.0)),
+    ]
+    low, high = 3.0 * rms * np.sqrt(SPREAD / stats.chi2.ppf((0.975, 0.025), SPREAD))
+    assert f"for normal errors: error {3.0 * rms:.4g} ({low:.4g} to {high:.4g}) m." in section
+    assert "±2 standard deviations of the estimate" in section
+    assert "declared" not in read_section(write(spread, tmp_path), "errors")
+
+
+def test_mean_nees_is_drawn_as_computed_by_hand(spread: CampaignResult, tmp_path: Path) -> None:
+    """The largest mean determines the axis: from -0.4 to 8.4."""
+    section = read_section(write(spread, tmp_path, nees={"nees": 2}, time="instant"), "consistency")
+    across = [0.0, 1.0 / 3.0, 2.0 / 3.0, 1.0]
+
+    def draw(*values: float) -> str:
+        return format_path(across, [1.0 - (value + 0.4) / 8.8 for value in values])
+
+    low, high = stats.chi2.ppf((0.025, 0.975), 2 * SPREAD) / SPREAD
+    assert re.findall('<path class="(c0|declared)" d="M(.*?)"/>', section) == [
+        ("c0", draw(2.0, 8.0, 2.0, 0.1)),
+        ("declared", draw(*[low] * 4)),
+        ("declared", draw(*[high] * 4)),
+    ]
+    assert f"Mean of 21 runs: 50 % of the instants are inside the bounds {low:.3g} to {high:.3g}." in section
+
+
+def test_table_has_the_statistics_computed_by_hand(spread: CampaignResult, tmp_path: Path) -> None:
+    section = read_section(write(spread, tmp_path), "columns")
+    deviation = np.sqrt(770.0 / (SPREAD - 1)) / 20.0  # 2 (1 + 4 + ... + 100) = 770
+    half = stats.t.ppf(0.975, SPREAD - 1) * deviation / np.sqrt(SPREAD)
+    low, high = deviation * np.sqrt((SPREAD - 1) / stats.chi2.ppf((0.975, 0.025), SPREAD - 1))
+    cells = (
+        SPREAD,
+        f"0.5 ({0.5 - half:.4g} to {0.5 + half:.4g})",
+        f"{deviation:.4g} ({low:.4g} to {high:.4g})",
+        "0.05",
+        "0.5",
+        "0.95",
+    )
+    assert f'<th scope="row">size</th>{"".join(f"<td>{cell}</td>" for cell in cells)}' in section
+
+
+def test_constant_columns_have_no_spread_and_no_figure(spread: CampaignResult, tmp_path: Path) -> None:
+    """Values that differ by rounding are constant, also over a sweep."""
+    section = read_section(write(spread, tmp_path), "columns")
+    assert '<th scope="row">length</th><td>21</td><td>0.1</td><td>constant</td><td>–</td>' in section
+    columns = {"time": np.arange(3.0), "length": 0.1}
+    campaign = make_result(
+        tmp_path, lambda point, run: columns | {"rate": point[RATE] + run}, 2, sweep={RATE: [5.0, 10.0]}
+    )
+    titles = re.findall(r"(\w+) over imu.rate", read_section(write(campaign, tmp_path), "sweep"))
+    assert set(titles) == {"rate"}
+
+
+def test_arrays_without_a_figure_are_noted(spread: CampaignResult, tmp_path: Path) -> None:
+    notes = read_section(write(spread, tmp_path, nees={"nees": 2}, deviations={"error": "stddev"}), "notes")
+    assert "Arrays without a figure, in results.parquet: instant, profile." in notes
+
+
+@pytest.mark.parametrize(
+    ("shift", "text", "is_drawn"), [(0.0, "", True), (0.4, "figures show the mean", True), (0.6, "no figure", False)]
+)
+def test_times_that_differ_between_runs_are_noted(shift: float, text: str, is_drawn: bool, tmp_path: Path) -> None:
+    """Up to half a step, the mean time is drawn. Beyond it, rows of the runs belong to different instants."""
+
+    def reduce(_: Mapping[str, Any], run: int) -> Values:
+        return {"time": np.arange(3.0) + shift * run, "error": np.ones(3), "nees": np.ones(3)}
+
+    page = write(make_result(tmp_path, reduce, 2), tmp_path, nees={"nees": 1})
+    assert text in read_section(page, "notes")
+    assert ("differs by" in page) == bool(text)
+    assert ["<figure" in read_section(page, name) for name in ("errors", "consistency")] == [is_drawn, is_drawn]
 
 
 def test_single_values_of_nees_are_in_a_table(result: CampaignResult, tmp_path: Path) -> None:
@@ -215,6 +324,7 @@ ODD: Mapping[str, tuple[Callable[[int], Values | None], str]] = {
     "many components": (lambda _: {"error": np.ones((2, 5, 5))}, "error: figures show the first 12 of 25 components."),
     "other taus": (lambda run: {"adev": np.ones(3), "tau": np.arange(3.0) + run}, "adev: needs the same averaging"),
     "taus missing in shape": (lambda _: {"adev": np.ones(3), "tau": 1.0}, "adev: needs the same averaging"),
+    "deviations of another shape": (lambda _: {"error": np.ones(3), "stddev": 1.0}, "stddev: needs the shape of error"),
     "dof of another shape": (lambda _: {"adev": np.ones(3), "tau": np.ones(3), "k": 1.0}, "k: needs the shape of adev"),
 }
 """Rows by run, and what the page says of them."""
@@ -226,6 +336,7 @@ def test_rows_that_cannot_be_shown(name: str, tmp_path: Path) -> None:
     campaign = make_result(tmp_path, lambda _, run: reduce(run), 4)
     names = campaign.columns
     columns: dict[str, Any] = {"nees": {"nees": 2}} if "nees" in names else {}
+    columns |= {"deviations": {"error": "stddev"}} if "stddev" in names else {}
     columns |= {"axes": {"error": ("x", "y", "z")}} if "error" in names else {}
     columns |= {"allan": {"adev": "k" if "k" in names else ""}} if "adev" in names else {}
     page = write(campaign, tmp_path, **columns)

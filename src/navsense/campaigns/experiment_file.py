@@ -81,6 +81,7 @@ HYPERCUBE_KEYS: Mapping[str, str] = {
 REPORT_KEYS: Mapping[str, str] = {
     "time": TEXT,
     "errors": TEXTS,
+    "deviations": "a table",
     "nees": "a table",
     "nis": "a table",
     "tau": TEXT,
@@ -115,6 +116,7 @@ class ReportColumns:
 
     time: the column with the time (s) of the arrays over time; "" for none.
     errors: columns with errors, (time,) or (time, axis).
+    deviations: by column with errors, the column with the standard deviations of the estimate, of the same shape.
     nees, nis: degrees of freedom by column.
     tau: the column with the averaging times (s) of Allan deviations.
     allan: by column with Allan deviations, (tau,) or (tau, axis), the column with the degrees of freedom; "" for none.
@@ -131,6 +133,7 @@ class ReportColumns:
 
     time: str = "time"
     errors: tuple[str, ...] | None = None
+    deviations: Mapping[str, str] = field(default_factory=dict)
     nees: Mapping[str, int] = field(default_factory=dict)
     nis: Mapping[str, int] = field(default_factory=dict)
     tau: str = "tau"
@@ -143,6 +146,7 @@ class ReportColumns:
     def list_columns(self) -> list[str]:
         """Return the columns that must exist: all that are named here, but neither `time` nor `tau` by default."""
         names = [*(self.errors or ()), *self.nees, *self.nis, *self.allan, *filter(None, self.allan.values())]
+        names += [*self.deviations, *self.deviations.values()]
         names += [self.time] if self.time not in ("", "time") else []
         names += [self.tau] if self.allan or self.tau != "tau" else []
         return list(dict.fromkeys([*names, *self.units, *self.axes]))
@@ -402,10 +406,12 @@ def _read_report_columns(file: _File, world: World) -> ReportColumns:
             allowed = 'must be the column with the degrees of freedom, or ""'
             raise file.make_error(("report", "allan", column), dof, allowed)
         places.setdefault(dof, file.locate("report", "allan", column))
-    for key, kind in (("units", TEXT), ("axes", TEXTS), ("declared", TEXT)):
+    for key, kind in (("units", TEXT), ("axes", TEXTS), ("declared", TEXT), ("deviations", TEXT)):
         for column, value in table.get(key, {}).items():
             if not _TYPES[kind](value):
                 raise file.make_error(("report", key, column), value, f"must be {kind}")
+    for column, deviation in table.get("deviations", {}).items():
+        places.setdefault(deviation, file.locate("report", "deviations", column))
     for column, path in table.get("declared", {}).items():
         if column not in table.get("allan", {}):
             raise file.make_error(("report", "declared", column), None, "must be a column of allan")
@@ -415,6 +421,7 @@ def _read_report_columns(file: _File, world: World) -> ReportColumns:
     return ReportColumns(
         time=table.get("time", "time"),
         errors=None if errors is None else tuple(errors),
+        deviations=table.get("deviations", {}),
         nees=table.get("nees", {}),
         nis=table.get("nis", {}),
         tau=table.get("tau", "tau"),

@@ -1,7 +1,7 @@
 """The page of a campaign: errors over time, NEES with bounds, Allan deviations, tables by sweep value, worst runs.
 
-All statistics and intervals are those of `navsense.analysis.monte_carlo`. Values that are not finite are omitted, and
-the page says how many there are. It also lists the columns that it cannot show.
+Intervals are those of `navsense.analysis.monte_carlo`; medians and bands are sample quantiles of NumPy. Values that are
+not finite are omitted, and the page says of how many runs. Notes list what the page does not show.
 """
 
 from __future__ import annotations
@@ -58,8 +58,14 @@ MAX_COMPONENTS = 12
 MAX_LISTED = 100
 """Largest number of failed runs, and of points without figures, that are listed."""
 
-WORST_RUNS = 10
-"""Number of runs in the list of the worst."""
+WORST_RUNS, WORST_RUNS_OF_POINT = 10, 3
+"""Number of runs in the list of the worst: of a campaign without a sweep, and of each point of a sweep."""
+
+SIGMAS = 2.0
+"""Multiple of the standard deviations of an estimate in the figures of its errors."""
+
+CONSTANT = 1e-12
+"""Largest spread of a constant column, relative to its values: those of many runs differ by rounding only."""
 
 BAND = 0.05, 0.95
 """Quantiles at the ends of the bands of runs."""
@@ -178,6 +184,11 @@ class _Shown:
                 self.note(f"{name}: no run has a value.")
             elif kind == "text" and name in (*self.errors, *self.consistency, *self.allan):
                 self.note(f"{name}: has texts; must have numbers.")
+        shown = (*self.errors, *self.consistency, *self.allan, self.columns.time, self.columns.tau)
+        shown += (*self.columns.allan.values(), *self.columns.deviations.values())
+        arrays = [n for n in names if n not in shown and has_rows and _get_kind(self.result.table, n) == "array"]
+        if arrays:
+            self.note(f"Arrays without a figure, in results.parquet: {', '.join(arrays)}.")
         count = len(self.points) - MAX_TABLE_POINTS
         if count > 0:
             self.note(f"The tables have {MAX_TABLE_POINTS} points. The other {count} are in results.parquet.")
@@ -230,13 +241,22 @@ class _Shown:
             self.note(f"{name}: figures show the first {MAX_COMPONENTS} of {count} components.")
         return [(label, components[:, :, index]) for index, label in enumerate(labels[:MAX_COMPONENTS])]
 
-    def make_time(self, point: _Point, count: int) -> tuple[FloatArray, Axis]:
-        """Return the times (s) of arrays with `count` rows and their axis; without times, the number of the row."""
+    def make_time(self, point: _Point, count: int) -> tuple[FloatArray, Axis] | None:
+        """Return the times (s) of arrays with `count` rows and their axis; without times, the number of the row.
+
+        If the times of the runs differ, returns their mean; None if they differ by more than half a step.
+        """
         name = self.columns.time
         time = self.get_values(name, point) if name in self.result.columns else None
         if time is not None and time.ndim == 2 and time.shape[1] == count and np.isfinite(time).all():
-            mean = time.mean(axis=0)
-            if np.all(np.diff(mean) > 0.0):
+            mean, spread = time.mean(axis=0), float(np.ptp(time, axis=0).max())
+            step = float(np.diff(mean).min(initial=np.inf))
+            if spread > 0.5 * step > 0.0:
+                self.note(f"{name}: differs by up to {spread:.3g} s between runs, so there is no figure over time.")
+                return None
+            if spread > CONSTANT * np.abs(mean).max():
+                self.note(f"{name}: differs by up to {spread:.3g} s between runs; figures show the mean.")
+            if step > 0.0:
                 return mean, make_time_axis(float(mean[0]), float(mean[-1]))
         if count > 1:
             self.note(f"No times of {count} rows in the column {name or 'time'}: figures show the number of the row.")
@@ -244,24 +264,34 @@ class _Shown:
         return rows, Axis(0.0, float(max(count - 1, 1)), "row", Scale(1.0, ""))
 
     def make_error_figures(self, point: _Point) -> Iterator[SvgFigure]:
-        """Yield a figure for each error over time: its band, its median and its RMS."""
+        """Yield a figure for each error over time: its band, its median, its RMS, and its standard deviation."""
         for name in self.errors:
             values = self.get_values(name, point)
             if values is None or values.ndim < 2:
                 continue
-            time, x_axis = self.make_time(point, values.shape[1])
+            times = self.make_time(point, values.shape[1])
+            if times is None:
+                continue
+            time, x_axis = times
             components = self.list_components(name, values)
             finite = [np.where(np.isfinite(part), part, np.nan) for _, part in components]
             bands = [_compute_quantiles(part, (BAND[0], 0.5, BAND[1])) for part in finite]
             rms = [np.sqrt(_compute_means(part**2)) for part in finite]
+            limits = [SIGMAS * deviation for deviation in self.list_deviations(name, point, values)]
             # All components have the same scale, so that a reader can compare them.
-            scale = choose_scale(self.get_unit(name), max(map(abs, find_finite_range([*bands, *rms]))))
+            scale = choose_scale(self.get_unit(name), max(map(abs, find_finite_range([*bands, *rms, *limits]))))
             axes = []
-            for (label, _), band, root in zip(components, bands, rms, strict=True):
-                axis = make_linear_axis("", "", [band * scale.factor, root * scale.factor], zero=True)
+            for index, (label, _) in enumerate(components):
+                series = [bands[index], rms[index], *(sign * limit for limit in limits[index:][:1] for sign in (-1, 1))]
+                axis = make_linear_axis("", "", [part * scale.factor for part in series], zero=True)
                 axes.append(replace(axis, title=format_axis_title(label, scale.unit), scale=scale))
             count = format_count(values.shape[0], "run")
             caption = f"{count}; at each instant, 90 % of them are in the band.{_count_invalid(values)}"
+            ends = [(label, part[np.isfinite(part[:, -1]), -1] * scale.factor) for label, part in components]
+            roots = [f"{label} {_format_estimate(monte_carlo.estimate_rms(end))}" for label, end in ends if end.size]
+            if roots:
+                unit = f" {scale.unit}" if scale.unit not in ("", "1") else ""
+                caption += f" RMS at the end, and its interval of 95 % for normal errors: {', '.join(roots)}{unit}."
             height = max(FIGURE_HEIGHT, COMPONENT_HEIGHT * len(axes))
             figure = stack_plots(point.format_title(name), x_axis, axes, caption, height)
             for plot, band, root in zip(figure.plots, bands, rms, strict=True):
@@ -270,8 +300,22 @@ class _Shown:
                 plot.draw_horizontal_line(0.0, "zero")
                 plot.draw_line(time, band[1], "c0")
                 plot.draw_line(time, root, "c1")
+            for plot, limit in zip(figure.plots, limits, strict=False):
+                for sign in (-1.0, 1.0):
+                    plot.draw_line(time, sign * limit, "declared")
             figure.legend = [("span", "5 to 95 % of the runs"), ("c0", "median"), ("c1", "RMS")]
+            figure.legend += [("declared", f"±{SIGMAS:g} standard deviations of the estimate")] if limits else []
             yield figure
+
+    def list_deviations(self, name: str, point: _Point, errors: FloatArray) -> list[FloatArray]:
+        """Return the standard deviations (rows,) of the components of an error: the RMS over the runs; or none."""
+        column = self.columns.deviations.get(name)
+        values = None if column is None else self.get_values(column, point)
+        if values is None or values.shape != errors.shape:
+            if column is not None:
+                self.note(f"{column}: needs the shape of {name}.")
+            return []
+        return [np.sqrt(_compute_means(part**2)) for _, part in self.list_components(name, values)]
 
     def make_consistency_figures(self, point: _Point) -> Iterator[SvgFigure]:
         """Yield a figure for each NEES or NIS over time: the mean over the runs, and its bounds."""
@@ -282,7 +326,10 @@ class _Shown:
             if values.ndim > 2:
                 self.note(f"{name}: has {values.ndim - 1} axes in each run; must have one value, or one for each time.")
                 continue
-            time, x_axis = self.make_time(point, values.shape[1])
+            times = self.make_time(point, values.shape[1])
+            if times is None:
+                continue
+            time, x_axis = times
             finite = np.where(np.isfinite(values), values, np.nan)
             mean, counts = _compute_means(finite), np.isfinite(values).sum(axis=0)
             limits = {int(n): monte_carlo.compute_nees_bounds(dof, int(n)) for n in np.unique(counts) if n}
@@ -296,7 +343,8 @@ class _Shown:
             count = format_count(values.shape[0], "run")
             caption = (
                 f"Mean of {count}: {100.0 * inside:.0f} % of the instants are inside the bounds {bounds}. "
-                f"A consistent filter has the mean {dof}, and 95 % inside.{_count_invalid(values)}"
+                f"A consistent filter has the mean {dof}, and 95 % inside on average over many campaigns: the instants "
+                f"of a run are not independent.{_count_invalid(values)}"
             )
             series = [mean, low, high]
             is_near = np.nanmax(series) < 10.0 * dof
@@ -371,7 +419,7 @@ class _Shown:
         count = min(count for *_, count in curves)
         caption = (
             f"{format_count(count, 'run')}; at each averaging time, 90 % of them are in the band. "
-            "The variance of all runs is the mean of their variances."
+            "The variance of all runs is the mean of their variances, and the interval is that of each time alone."
         )
         height = max(FIGURE_HEIGHT, COMPONENT_HEIGHT * len(axes))
         figure = stack_plots(point.format_title(name), x_axis, axes, caption, height)
@@ -409,19 +457,28 @@ class _Shown:
             value, low, high = (
                 np.array([np.nan if e is None else float(part(e)) for e in estimates]) for part in _PARTS
             )
-            if np.count_nonzero(np.isfinite(value)) < 2:
+            if np.count_nonzero(np.isfinite(value)) < 2 or (name in self.numbers and self._is_constant(name)):
                 continue
             is_rate = name in self.flags
             label, unit = (f"rate of {name}", "%") if is_rate else (f"mean of {name}", self.get_unit(name))
             if is_rate:
                 value, low, high = 100.0 * value, 100.0 * low, 100.0 * high
             axis = make_linear_axis(label, unit, [value, low, high])
-            figure = stack_plots(f"{name} over {path}", x_axis, [axis], "", FIGURE_HEIGHT)
+            caption = (
+                "The interval is that of each point alone. All points have the same run numbers, so the difference of "
+                "two points can be more certain: see the mean of the differences by run."
+            )
+            figure = stack_plots(f"{name} over {path}", x_axis, [axis], caption, FIGURE_HEIGHT)
             figure.plots[0].draw_line(x, value, "c0")
             bars = np.stack([low, high, np.full(x.size, np.nan)], axis=1).ravel()
             figure.plots[0].draw_path(np.repeat(x, 3), bars, "dark")
             figure.legend = [("c0", "rate" if is_rate else "mean"), ("dark", "interval of 95 %")]
             yield figure
+
+    def _is_constant(self, name: str) -> bool:
+        """Return whether a column of numbers is equal at all points."""
+        values = (self.get_values(name, point) for point in self.points)
+        return _is_constant(np.concatenate([array for array in values if array is not None]))
 
     def _estimate(self, name: str, point: _Point) -> monte_carlo.Estimate | None:
         """Return mean or rate of a column at a point; None without values. One value has no interval."""
@@ -493,6 +550,11 @@ def _compute_quantiles(values: FloatArray, probabilities: Sequence[float]) -> Fl
     for row in np.flatnonzero(known.any(axis=0)):
         quantiles[:, row] = np.quantile(values[known[:, row], row], probabilities)
     return quantiles
+
+
+def _is_constant(values: FloatArray) -> bool:
+    """Return whether several values (runs,) are finite, and equal up to rounding."""
+    return values.size > 1 and bool(np.isfinite(values).all() and np.ptp(values) <= CONSTANT * np.abs(values).max())
 
 
 def _count_invalid(values: FloatArray) -> str:
@@ -588,6 +650,10 @@ def _format_columns(shown: _Shown) -> str:
             if not finite.size:
                 rows.append((shown.label(name), *point.format_cells(), "0", *(DASH,) * 5))
                 continue
+            if _is_constant(finite):
+                constant = (f"{finite.size}", f"{float(finite[0]):.4g}", "constant", *(DASH,) * 3)
+                rows.append((shown.label(name), *point.format_cells(), *constant))
+                continue
             estimates = [f"{float(finite[0]):.4g}", DASH]
             if finite.size > 1:
                 estimates = [
@@ -623,32 +689,25 @@ def _format_estimate(estimate: monte_carlo.Estimate) -> str:
 
 
 def _format_worst(shown: _Shown) -> str:
-    """Return the runs with the largest size of the first error at its end, and the command of each."""
-    result = shown.result
+    """Return the runs with the largest size of the first error at its end at each point, and the command of each."""
     if not shown.errors:
         return ""
-    name, sizes, runs, has_rows = shown.errors[0], [], [], False
-    kind = _get_kind(result.table, name)
-    for point in shown.points if kind in ("number", "array") else ():
+    name = shown.errors[0]
+    kind = _get_kind(shown.result.table, name)
+    is_array, rows = kind == "array", []
+    count = WORST_RUNS_OF_POINT if shown.list_paths() else WORST_RUNS
+    for point in shown.points[:MAX_TABLE_POINTS] if kind in ("number", "array") else ():
         values, table = shown.get_values(name, point), _select_known(point.rows.table, name)
         # Arrays whose shape differs between runs have ends too.
         each = table[name].to_pylist() if values is None else values
-        final = [np.ravel(np.asarray(row, dtype=np.float64)[-1:] if kind == "array" else row) for row in each]
-        has_rows |= kind == "array"
-        sizes += [float(np.linalg.norm(size)) if size.size else math.nan for size in final]
-        cells = (point.format_cells() for _ in final)
-        runs += list(zip(table[RUN].to_pylist(), cells, table[COMMAND].to_pylist(), strict=True))
-    order = sorted(range(len(sizes)), key=lambda index: (math.isfinite(sizes[index]), -sizes[index]))[:WORST_RUNS]
-    rows = [
-        (str(run), *cells, f"{size:.4g}" if math.isfinite(size) else "not finite", command)
-        for size, (run, cells, command) in ((sizes[index], runs[index]) for index in order)
-    ]
-    header = (
-        "run",
-        *shown.list_paths(),
-        shown.label(name, f"size of the final {name}" if has_rows else f"size of {name}"),
-    )
-    return _format_table((*header, REPEAT), rows) if rows else ""
+        final = [np.ravel(np.asarray(row, dtype=np.float64)[-1:] if is_array else row) for row in each]
+        sizes = [float(np.linalg.norm(size)) if size.size else math.nan for size in final]
+        runs = list(zip(table[RUN].to_pylist(), table[COMMAND].to_pylist(), strict=True))
+        for index in sorted(range(len(sizes)), key=lambda k: (math.isfinite(sizes[k]), -sizes[k]))[:count]:
+            size = f"{sizes[index]:.4g}" if math.isfinite(sizes[index]) else "not finite"
+            rows.append((str(runs[index][0]), *point.format_cells(), size, runs[index][1]))
+    size_title = shown.label(name, f"size of the final {name}" if is_array else f"size of {name}")
+    return _format_table(("run", *shown.list_paths(), size_title, REPEAT), rows) if rows else ""
 
 
 def _format_command(command: str) -> str:
