@@ -29,6 +29,7 @@ import numpy as np
 from navsense.analysis.monte_carlo import compute_nees
 from navsense.core.errors import SimulationError
 from navsense.core.geodesy import compute_earth_rate_w
+from navsense.core.pose import Pose
 from navsense.core.typing import FloatArray, Times
 from navsense.runner.run import Run
 from navsense.sensors.dvl import Dvl
@@ -56,12 +57,19 @@ STEP = 10.0
 
 @dataclass(frozen=True)
 class EstimatedTrack:
-    """An estimated track: `time` (n,) s, position and truth (n, 2) m east and north, and covariance (n, 2, 2) m^2."""
+    """An estimated track every `STEP` seconds, and at the last ping.
+
+    time: (n,) s, of pings.
+    position, truth: (n, 2) m, east and north.
+    covariance: (n, 2, 2) m^2.
+    distance: m, the length of the true horizontal track, with straight lines between pings.
+    """
 
     time: Times
     position: FloatArray
     covariance: FloatArray
     truth: FloatArray
+    distance: float
 
     @property
     def error(self) -> FloatArray:
@@ -76,8 +84,8 @@ def reduce(run: Run) -> Mapping[str, Any]:
     error: (n, 2) m, east and north.
     stddev: (n, 2) m, from the covariance of the estimate.
     nees: (n,), with 2 degrees of freedom.
-    distance: m, the length of the true track.
-    final_error: m, the horizontal error at the end.
+    distance: m, the length of the true horizontal track, with straight lines between pings.
+    final_error: m, the horizontal error at the last ping.
     """
     track = estimate_track(run)
     return {
@@ -85,7 +93,7 @@ def reduce(run: Run) -> Mapping[str, Any]:
         "error": track.error,
         "stddev": np.sqrt(np.diagonal(track.covariance, axis1=1, axis2=2)),
         "nees": compute_nees(track.error, track.covariance),
-        "distance": float(np.linalg.norm(np.diff(track.truth, axis=0), axis=1).sum()),
+        "distance": track.distance,
         "final_error": float(np.linalg.norm(track.error[-1])),
     }
 
@@ -107,30 +115,28 @@ def estimate_track(run: Run) -> EstimatedTrack:
     truth = run.truth[dvl.link]
     draws = np.random.default_rng((run.session.seed, run.session.runs[0]))
     rotation_error, start_error = draws.normal(size=3) * START_ROTATION, draws.normal(size=2) * START_POSITION
-    start = _interpolate_rotation(truth, time[0]) * _rotation_of(dvl)
-    turn, rate = _integrate_gyroscope(run, imu, dvl, time)
-    earth_rate_w = _earth_rate(run) if imu.spec.earth_rotation else np.zeros(3)
-    turned = Rotation.from_rotvec(-np.outer(time - time[0], earth_rate_w))
-    rotation = turned * Rotation.from_rotvec(rotation_error) * start * _multiply_cumulatively(turn)
-    matrices = rotation.as_matrix()
-    velocity_w = np.einsum("nij,nj->ni", matrices, velocity_b)
-    path = _integrate(time, velocity_w)
-    covariance = _compute_covariance(time, matrices, velocity_b, velocity_w, rate, imu.spec, dvl.spec)
-    true = np.stack([np.interp(time, truth.time, truth.position[:, axis]) for axis in (0, 1)], axis=1)
-    rows = np.unique(np.searchsorted(time, np.arange(STEP, time[-1], STEP)))
-    position = true[0] + start_error + path[:, :2]
-    return EstimatedTrack(time[rows], position[rows], covariance[rows], true[rows])
+    start = _find_rotation(truth, time[0]) * _make_rotation(dvl.pose)
+    steps = _integrate_gyroscope(run, imu, dvl, time)
+    earth_rate_w = _compute_earth_rate(run) if imu.spec.earth_rotation else np.zeros(3)
+    matrices = integrate_rotation(time, Rotation.from_rotvec(rotation_error) * start, steps, earth_rate_w)
+    path = _integrate(time, _rotate(matrices, velocity_b))
+    covariance = _compute_covariance(time, matrices, velocity_b, steps, imu.spec, dvl.spec)
+    true_position = np.stack([np.interp(time, truth.time, truth.position[:, axis]) for axis in (0, 1)], axis=1)
+    distance = float(np.linalg.norm(np.diff(true_position, axis=0), axis=1).sum())
+    rows = np.unique([*np.searchsorted(time, np.arange(STEP, time[-1], STEP)), time.size - 1])
+    position = true_position[0] + start_error + path[:, :2]
+    return EstimatedTrack(time[rows], position[rows], covariance[rows], true_position[rows], distance)
 
 
-def _rotation_of(sensor: Any) -> Rotation:
-    """Return the rotation of a sensor in its link."""
+def _make_rotation(pose: Pose) -> Rotation:
+    """Return the rotation of a pose."""
     from scipy.spatial.transform import Rotation
 
-    w, x, y, z = sensor.pose.rotation
+    w, x, y, z = pose.rotation
     return Rotation.from_quat((x, y, z, w))
 
 
-def _earth_rate(run: Run) -> FloatArray:
+def _compute_earth_rate(run: Run) -> FloatArray:
     """Return the rotation rate of the earth (rad/s) in the world frame."""
     origin = run.session.world.environment.origin
     return np.zeros(3) if origin is None else np.array(compute_earth_rate_w(origin))
@@ -143,13 +149,13 @@ def _read_velocities(run: Run, dvl: Any) -> tuple[Times, FloatArray]:
     (`navsense.sensors.doppler.echoes`).
     """
     reading = run[dvl.name]
-    good = reading.valid & reading.emitted & (reading["velocity_mode"] == BOTTOM_TRACK)
-    time, velocity = reading["time_of_validity"][good], reading["velocity"][good]
+    is_usable = reading.valid & reading.emitted & (reading["velocity_mode"] == BOTTOM_TRACK)
+    time, velocity = reading["time_of_validity"][is_usable], reading["velocity"][is_usable]
     environment = run.session.world.environment
     if environment.water is not None:
         truth = run.truth[dvl.link]
         depth = environment.water.surface - np.interp(time, truth.time, truth.position[:, 2])
-        velocity = velocity * (environment.water.sound_speed_at(depth) / reading["sound_speed"][good])[:, None]
+        velocity = velocity * (environment.water.sound_speed_at(depth) / reading["sound_speed"][is_usable])[:, None]
     return time, velocity / (1.0 - 3.0 * _find_pattern_deviation(dvl.spec) ** 2)
 
 
@@ -159,7 +165,7 @@ def _find_pattern_deviation(dvl: Dvl) -> float:
     return shape.width / (4.0 * math.sqrt(math.log(2.0))) if isinstance(shape, Cone) else 0.0
 
 
-def _interpolate_rotation(truth: Any, time: float) -> Rotation:
+def _find_rotation(truth: Any, time: float) -> Rotation:
     """Return the true rotation of a link at the row nearest to a time (s)."""
     from scipy.spatial.transform import Rotation
 
@@ -167,22 +173,36 @@ def _interpolate_rotation(truth: Any, time: float) -> Rotation:
     return Rotation.from_quat((x, y, z, w))
 
 
-def _integrate_gyroscope(run: Run, imu: Any, dvl: Any, time: Times) -> tuple[Rotation, FloatArray]:
-    """Return the turns between pings, and the mean angular velocity (rad/s) of each, in the frame of the DVL."""
-    from scipy.spatial.transform import Rotation
-
+def _integrate_gyroscope(run: Run, imu: Any, dvl: Any, time: Times) -> FloatArray:
+    """Return the rotation vectors (rad) from each ping to the next in the frame of the DVL; the first one is 0."""
     model = run.session.world.model(imu.model)
-    poses = [model.link(sensor.link).pose @ sensor.pose for sensor in (imu, dvl)]
-    between = poses[1].inverse() @ poses[0]
-    w, x, y, z = between.rotation
-    rates = Rotation.from_quat((x, y, z, w)).apply(run[imu.name]["angular_velocity"])
+    imu_pose, dvl_pose = (model.link(sensor.link).pose @ sensor.pose for sensor in (imu, dvl))
+    rates = _make_rotation(dvl_pose.inverse() @ imu_pose).apply(run[imu.name]["angular_velocity"])
     stamps = run[imu.name].time + run[imu.name].clock_error
     angles = np.concatenate(
         [np.zeros((1, 3)), np.cumsum(0.5 * (rates[1:] + rates[:-1]) * np.diff(stamps)[:, None], axis=0)]
     )
     at_pings = np.stack([np.interp(time, stamps, column) for column in angles.T], axis=1)
-    steps = np.diff(at_pings, axis=0, prepend=at_pings[:1])
-    return Rotation.from_rotvec(steps), steps / np.diff(time, prepend=time[0] - 1.0)[:, None]
+    return np.asarray(np.diff(at_pings, axis=0, prepend=at_pings[:1]))
+
+
+def integrate_rotation(time: Times, start: Rotation, steps: FloatArray, earth_rate_w: FloatArray) -> FloatArray:
+    """Return the rotations (n, 3, 3) from the DVL to the world at the times (n,) s.
+
+    start: at the first time.
+    steps: (n, 3) rad, the rotation vectors to each time from the one before, in the frame of the DVL.
+    earth_rate_w: (3,) rad/s, the rotation rate of the earth in the world frame.
+
+    >>> from scipy.spatial.transform import Rotation
+    >>> time, steps = np.arange(3.0), np.array([[0, 0, 0], [0, 0, np.pi / 4], [0, 0, np.pi / 4]])
+    >>> integrate = ns.examples.dead_reckoning.integrate_rotation
+    >>> integrate(time, Rotation.identity(), steps, np.zeros(3))[-1, :, 0].round(6)
+    array([0., 1., 0.])
+    """
+    from scipy.spatial.transform import Rotation
+
+    earth_rotation = Rotation.from_rotvec(-np.outer(time - time[0], earth_rate_w))
+    return np.asarray((earth_rotation * start * _multiply_cumulatively(Rotation.from_rotvec(steps))).as_matrix())
 
 
 def _multiply_cumulatively(steps: Rotation) -> Rotation:
@@ -202,41 +222,81 @@ def _integrate(time: Times, values: FloatArray) -> FloatArray:
     return np.concatenate([np.zeros((1, *values.shape[1:])), np.cumsum(steps, axis=0)])
 
 
+def _rotate(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return vectors (n, 3) rotated by matrices (n, 3, 3)."""
+    return np.asarray(np.einsum("nij,nj->ni", matrices, vectors))
+
+
+def compute_effects(
+    time: Times, matrices: FloatArray, velocity_b: FloatArray, steps: FloatArray
+) -> dict[str, FloatArray]:
+    """Return the errors of the position (axis, n, 3) m for unit errors that are constant, by name.
+
+    The equation is that of the module. The names are `start_rotation` (d_0), `gyro_bias` (b), `gyro_scale` (c),
+    `misalignment` (m), `offset` (o) and `dvl_scale` (s), which has one axis.
+
+    time: (n,) s.
+    matrices: (n, 3, 3), rotations from the DVL to the world.
+    velocity_b: (n, 3) m/s, in the frame of the DVL.
+    steps: (n, 3) rad, the rotation vectors of `integrate_rotation`.
+
+    >>> time, velocity_b = np.arange(3.0), np.tile([2.0, 0.0, 0.0], (3, 1))
+    >>> matrices, steps = np.tile(np.eye(3), (3, 1, 1)), np.zeros((3, 3))
+    >>> effects = ns.examples.dead_reckoning.compute_effects(time, matrices, velocity_b, steps)
+    >>> effects["start_rotation"][2, -1]  # 4 m to the east, with the heading wrong by 1 rad
+    array([0., 4., 0.])
+    """
+    velocity_w = _rotate(matrices, velocity_b)
+    path, rotation_integral = _integrate(time, velocity_w), _integrate(time, matrices)
+    # The angle of each step, times its scale error, in the world frame.
+    scaled_steps = 0.5 * (matrices[1:] + matrices[:-1]) * steps[1:, None, :]
+    scaled_integral = np.concatenate([np.zeros((1, 3, 3)), np.cumsum(scaled_steps, axis=0)])
+    unit, axes = np.eye(3), range(3)
+    return {
+        "start_rotation": np.stack([np.cross(unit[k], path) for k in axes]),
+        "gyro_bias": np.stack([_integrate(time, np.cross(rotation_integral[:, :, k], velocity_w)) for k in axes]),
+        "gyro_scale": np.stack([_integrate(time, np.cross(scaled_integral[:, :, k], velocity_w)) for k in axes]),
+        "misalignment": np.stack([_integrate(time, _rotate(matrices, np.cross(unit[k], velocity_b))) for k in axes]),
+        "offset": np.stack([rotation_integral[:, :, k] for k in axes]),
+        "dvl_scale": path[None],
+    }
+
+
 def _compute_covariance(
-    time: Times,
-    matrices: FloatArray,
-    velocity_b: FloatArray,
-    velocity_w: FloatArray,
-    rate: FloatArray,
-    imu: Imu,
-    dvl: Dvl,
+    time: Times, matrices: FloatArray, velocity_b: FloatArray, steps: FloatArray, imu: Imu, dvl: Dvl
 ) -> FloatArray:
     """Return the covariance (n, 2, 2) of the position: the module docstring has the model."""
-    path, turned = _integrate(time, velocity_w), _integrate(time, matrices)
     gyro = imu.noise()["angular_velocity"]
-    effects: list[tuple[float, FloatArray]] = []  # standard deviation, and position error (n, 3) for a unit error
-    unit = np.eye(3)
-    effects += [(START_ROTATION[k], np.cross(unit[k], path)) for k in range(3)]
-    scaled = _integrate(time, matrices * rate[:, None, :])
-    for k in range(3):
-        bias = math.hypot(gyro[k].bias_stddev, FLICKER * gyro[k].bias_instability)
-        effects.append((bias, _integrate(time, np.cross(turned[:, :, k], velocity_w))))
-        effects.append((gyro[k].scale_factor_stddev, _integrate(time, np.cross(scaled[:, :, k], velocity_w))))
-        tilted = np.einsum("nij,nj->ni", matrices, np.cross(unit[k], velocity_b))
-        effects.append((dvl.misalignment_stddev, _integrate(time, tilted)))
-        effects.append((dvl.bottom.long_term_offset, turned[:, :, k]))
-    effects.append((dvl.bottom.long_term_scale, path))
+    deviations = {
+        "start_rotation": START_ROTATION,
+        "gyro_bias": [math.hypot(axis.bias_stddev, FLICKER * axis.bias_instability) for axis in gyro],
+        "gyro_scale": [axis.scale_factor_stddev for axis in gyro],
+        "misalignment": [dvl.misalignment_stddev] * 3,
+        "offset": [dvl.bottom.long_term_offset] * 3,
+        "dvl_scale": [dvl.bottom.long_term_scale],
+    }
     covariance = np.tile(START_POSITION**2 * np.eye(2), (time.size, 1, 1))
-    for stddev, effect in effects:
-        horizontal = stddev * effect[:, :2]
-        covariance += horizontal[:, :, None] * horizontal[:, None, :]
-    covariance += _compute_random_walk_covariance(time, path, max(axis.noise_density for axis in gyro))
-    covariance += _compute_white_noise_covariance(time, matrices, velocity_b, dvl)
+    for name, effects in compute_effects(time, matrices, velocity_b, steps).items():
+        for deviation, effect in zip(deviations[name], effects, strict=True):
+            horizontal = deviation * effect[:, :2]
+            covariance += horizontal[:, :, None] * horizontal[:, None, :]
+    path = _integrate(time, _rotate(matrices, velocity_b))
+    covariance += compute_random_walk_covariance(time, path, max(axis.noise_density for axis in gyro))
+    covariance += compute_white_noise_covariance(time, matrices, velocity_b, dvl)
     return np.asarray(covariance)
 
 
-def _compute_white_noise_covariance(time: Times, matrices: FloatArray, velocity_b: FloatArray, dvl: Dvl) -> FloatArray:
-    """Return the covariance (n, 2, 2) of the position by the white noise of the beams, which are all equal."""
+def compute_white_noise_covariance(time: Times, matrices: FloatArray, velocity_b: FloatArray, dvl: Dvl) -> FloatArray:
+    """Return the covariance (n, 2, 2) m^2 of the position by the white noise of the beams, which are all equal.
+
+    The arguments are those of `compute_effects`, and the specification of the DVL.
+
+    >>> time, velocity_b = np.arange(0.0, 100.0, 0.2), np.zeros((500, 3))
+    >>> matrices, spec = np.tile(np.eye(3), (500, 1, 1)), ns.sensors.Dvl(rate=5.0)
+    >>> compute = ns.examples.dead_reckoning.compute_white_noise_covariance
+    >>> compute(time, matrices, velocity_b, spec).shape
+    (500, 2, 2)
+    """
     velocity_of_beams = np.linalg.pinv(dvl.beams.axes)  # (3, beams): the velocity of least squares
     stddev = dvl.bottom.noise.stddev + dvl.bottom.per_speed * np.linalg.norm(velocity_b, axis=1)
     steps = stddev * np.diff(time, prepend=time[0])
@@ -244,16 +304,25 @@ def _compute_white_noise_covariance(time: Times, matrices: FloatArray, velocity_
     return np.asarray(np.cumsum(to_world @ to_world.swapaxes(1, 2), axis=0))
 
 
-def _compute_random_walk_covariance(time: Times, path: FloatArray, density: float) -> FloatArray:
-    """Return the covariance (n, 2, 2) of the position by the white noise of the gyroscope.
+def compute_random_walk_covariance(time: Times, path: FloatArray, density: float) -> FloatArray:
+    """Return the covariance (n, 2, 2) m^2 of the position by the white noise of the gyroscope.
 
-    With the density q (rad/s/sqrt(Hz)), the covariance of the integral of dW(s) x (p(t) - p(s)).
+    The covariance of the integral of dW(s) x (p(t) - p(s)), where W has the variance q^2 t in each axis.
+
+    time: (n,) s.
+    path: (n, 3) m, the positions p from the first time on.
+    density: q, rad/s/sqrt(Hz).
+
+    >>> time = np.arange(0.0, 100.0, 0.2)
+    >>> path = np.outer(time, [1.0, 0.0, 0.0])
+    >>> ns.examples.dead_reckoning.compute_random_walk_covariance(time, path, 1e-4).shape
+    (500, 2, 2)
     """
     first = _integrate(time, path)
     second = _integrate(time, path[:, :, None] * path[:, None, :])
-    mixed = path[:, :, None] * first[:, None, :]
+    product = path[:, :, None] * first[:, None, :]
     elapsed = (time - time[0])[:, None, None]
-    moment = elapsed * path[:, :, None] * path[:, None, :] - mixed - mixed.swapaxes(1, 2) + second
+    moment = elapsed * path[:, :, None] * path[:, None, :] - product - product.swapaxes(1, 2) + second
     x, y, z = moment[:, 0, 0], moment[:, 1, 1], moment[:, 2, 2]
     cross = -moment[:, 0, 1]
     rows = np.stack([np.stack([z + y, cross], axis=1), np.stack([cross, x + z], axis=1)], axis=1)
