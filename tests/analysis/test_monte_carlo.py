@@ -94,10 +94,15 @@ def test_covariance_equals_its_closed_form() -> None:
     estimate = monte_carlo.estimate_covariance(errors)
     true = factor @ factor.T
     half = 0.5 * (estimate.high - estimate.low)
-    expected = 1.959964 * np.sqrt((np.outer(np.diag(true), np.diag(true)) + true**2) / 200_000)
-    assert half == pytest.approx(expected, rel=0.02, abs=0.0)
-    deviation = stats.norm.ppf(1.0 - 0.5 * FALSE_ALARM / 4) / 1.959964
-    assert np.all(np.abs(estimate.value - true) < deviation * half)
+    square = np.outer(np.diag(true), np.diag(true)) + true**2
+    expected = stats.norm.ppf(0.975) * np.sqrt(square / 199_999)
+    # Three different elements: `limit` bounds the error of each with the false-alarm rate.
+    limit = stats.norm.ppf(1.0 - 0.5 * FALSE_ALARM / 3) * np.sqrt(square / 199_999)
+    assert np.all(np.abs(estimate.value - true) < limit)
+    # Inside these bounds, the product of two variances plus the square differs by less than `change`.
+    variances, bounds = np.diag(true), np.diag(limit)
+    change = np.outer(variances + bounds, variances + bounds) + (np.abs(true) + limit) ** 2 - square
+    assert np.all(np.abs(half / expected - 1.0) < 1.0 - np.sqrt(1.0 - change / square))
 
 
 def test_nees_of_a_consistent_estimate() -> None:
@@ -111,6 +116,20 @@ def test_nees_of_a_consistent_estimate() -> None:
     assert nees[7, 2] == pytest.approx(
         errors[7, 2] @ np.linalg.inv(factor @ factor.T) @ errors[7, 2], rel=1e-12, abs=0.0
     )
+
+
+def test_nees_of_unknown_values_is_nan() -> None:
+    """A filter that diverged in one run does not hide the others. Rounding of a covariance is no asymmetry."""
+    covariances = np.tile(np.array([[2.0, 1.0], [1.0 + 1e-12, 2.0]]), (4, 1, 1))
+    covariances[1, 0, 0] = np.inf
+    errors = np.array([[1.0, 0.0], [1.0, 0.0], [np.nan, 0.0], [0.0, 1.0]])
+    nees = monte_carlo.compute_nees(errors, covariances)
+    assert np.isfinite(nees).tolist() == [True, False, False, True]
+    assert nees[0] == pytest.approx(2.0 / 3.0, rel=1e-11, abs=0.0)
+
+
+def test_bounds_do_not_depend_on_the_type_of_integers() -> None:
+    assert monte_carlo.compute_nees_bounds(np.int8(3), np.int8(100)) == monte_carlo.compute_nees_bounds(3, 100)  # type: ignore[arg-type]
 
 
 def count_limits(trials: int, coverage: float) -> tuple[float, float]:
@@ -156,9 +175,12 @@ def test_merged_allan_deviation_equals_allantools() -> None:
     theirs = [allantools.oadev(row, rate=1.0, data_type="freq", taus=factors)[1] for row in values]
     assert estimate.value == pytest.approx(np.sqrt(np.mean(np.square(theirs), axis=0)), rel=1e-9, abs=0.0)
     for index, factor in enumerate(factors):
-        dof = runs * allantools.edf_greenhall(0, 2, int(factor), count + 1, overlapping=True, modified=False)
+        dof = curve.dof[:, index, 0].sum()
         low, high = allantools.confidence_interval(estimate.value[index], edf=dof, ci=0.95)
-        assert (estimate.low[index], estimate.high[index]) == pytest.approx((low, high), rel=0.01, abs=0.0)
+        assert (estimate.low[index], estimate.high[index]) == pytest.approx((low, high), rel=1e-9, abs=0.0)
+        # The approximation of SP 1065 and the exact degrees of freedom of Greenhall differ by up to a sixth.
+        exact = runs * allantools.edf_greenhall(0, 2, int(factor), count + 1, overlapping=True, modified=False)
+        assert 5.0 / 6.0 < dof / exact < 6.0 / 5.0
 
 
 def test_degrees_of_freedom_from_the_spread_of_the_runs() -> None:
@@ -170,10 +192,15 @@ def test_degrees_of_freedom_from_the_spread_of_the_runs() -> None:
     spread, skew = 2.0 / dof, 8.0 / dof**2
     kurtosis = 3.0 + 12.0 / dof
     deviation = math.sqrt((kurtosis - 1.0 + 4.0 * spread - 4.0 * skew / spread) / runs)
+    assert deviation == pytest.approx(math.sqrt((2.0 + 4.0 / dof) / runs), rel=1e-12, abs=0.0)
     half = 0.5 * (estimate.high - estimate.low) / estimate.value
     limit = stats.norm.ppf(1.0 - 0.5 * FALSE_ALARM) * deviation
-    # The half width of the interval of a deviation is z / sqrt(2 n k) for large n.
-    assert half == pytest.approx(1.959964 / math.sqrt(2.0 * runs * dof), rel=0.5 * limit + 1e-3, abs=0.0)
+    # The width decreases with the degrees of freedom: it is between those of the limits.
+    widths = [
+        0.5 * np.ptp(np.sqrt(k / stats.chi2.ppf((0.025, 0.975), k)))
+        for k in (runs * dof * (1.0 + limit), runs * dof * (1.0 - limit))
+    ]
+    assert widths[0] < half < widths[1]
 
 
 def test_runs_without_noise_have_no_interval() -> None:
@@ -194,7 +221,14 @@ def test_runs_without_noise_have_no_interval() -> None:
         (lambda: monte_carlo.estimate_quantile([1.0, 2.0], 1.0), "probability: 1.0"),
         (lambda: monte_carlo.estimate_covariance([1.0, 2.0]), "must have two axes"),
         (lambda: monte_carlo.compute_nees([1.0, 2.0], np.eye(3)), "shape of the covariance"),
-        (lambda: monte_carlo.compute_nees([1.0, 2.0], np.zeros((2, 2))), "covariance: singular"),
+        (lambda: monte_carlo.compute_nees([1.0, 2.0], np.zeros((2, 2))), "covariance: singular or indefinite"),
+        (lambda: monte_carlo.compute_nees([1.0, 2.0], np.diag([1.0, -1.0])), "covariance: singular or indefinite"),
+        (lambda: monte_carlo.compute_nees([1.0, 2.0], [[2.0, 1.0], [0.0, 2.0]]), "covariance: not symmetric"),
+        (lambda: monte_carlo.estimate_rate([2, 3]), "flag: 2.0; must be true or false"),
+        (lambda: monte_carlo.estimate_rate([0.5, 1.0]), "flag: 0.5; must be true or false"),
+        (lambda: monte_carlo.estimate_rate([1.0, np.nan]), "values that are not finite: 1; must be 0"),
+        (lambda: monte_carlo.estimate_mean([1.0, np.inf, np.nan]), "values that are not finite: 2; must be 0"),
+        (lambda: monte_carlo.estimate_mean(np.ma.masked_less([1.0, 2.0, 3.0], 2.0)), "masked values: 1; must be 0"),
         (lambda: monte_carlo.compute_nees_bounds(0, 5), "dof: 0; must be an integer >= 1"),
     ],
 )

@@ -1,7 +1,7 @@
 """Statistics of Monte Carlo runs, with intervals: means, RMS errors, covariances, quantiles, rates, NEES, NIS, Allan.
 
-The first axis of each array is that of the runs; statistics are over this axis. All functions sum in the order of the
-runs, so the same rows give the same bits.
+The first axis of each array is that of the runs; statistics are over this axis, and the runs are independent. The same
+array gives the same bits. Values that are not finite, and masked arrays, are errors: select the runs that are known.
 
 For n runs with a mean m, a standard deviation s and a confidence c, p = (1 + c) / 2:
 
@@ -32,6 +32,9 @@ from navsense.core.typing import FloatArray
 CONFIDENCE = 0.95
 """Default confidence of the intervals."""
 
+SYMMETRY = 1e-9
+"""Largest asymmetry of a covariance, relative to its largest element: that of the rounding of a filter."""
+
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
@@ -47,11 +50,19 @@ class Estimate:
 
 
 def _check_runs(values: ArrayLike, least: int) -> FloatArray:
-    """Return values (runs, ...) as an array. Raises `NavsenseError` for too few runs, and for a confidence outside."""
+    """Return values (runs, ...) as an array. Raises `NavsenseError` for too few runs, and for unknown values."""
+    if np.ma.is_masked(values):
+        masked = int(np.count_nonzero(np.ma.getmaskarray(values)))
+        remedy = "select the known runs with .compressed()"
+        raise NavsenseError("masked values", masked, allowed="must be 0", remedy=remedy)
     array = np.asarray(values, dtype=np.float64)
     if array.ndim == 0 or array.shape[0] < least:
         count = array.shape[0] if array.ndim else "no axis"
         raise NavsenseError("number of runs", count, allowed=f"must be at least {least}")
+    invalid = array.size - int(np.count_nonzero(np.isfinite(array)))
+    if invalid:
+        remedy = "select the finite ones with numpy.isfinite"
+        raise NavsenseError("values that are not finite", invalid, allowed="must be 0", remedy=remedy)
     return array
 
 
@@ -120,7 +131,8 @@ def estimate_allan_deviation(
         V = 1/n sum_r V_r,    k = n^2 / sum_r (1 / k_r),    k V / sigma^2 ~ chi2(k)
 
     Runs with the same k_r have k = n k_r. Without `dof`, k = 2 n V^2 / s^2 is from the variance s^2 of the V_r over the
-    runs; its own relative deviation is about sqrt(2 / n), so this needs many runs.
+    runs. If V_r has a chi-square distribution, the relative deviation of this k is sqrt((2 + 4 / k_r) / n) by the delta
+    method, so this needs many runs.
 
     deviations: (runs, ...), for example (runs, tau) or (runs, tau, axis), the deviations of `allan.oadev`.
     dof: `dof` of the same curves, same shape or one that broadcasts to it.
@@ -209,6 +221,10 @@ def estimate_quantile(values: ArrayLike, probability: float, confidence: float =
 def estimate_rate(flags: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
     """Return the share of runs with a true flag, (runs, ...), with the interval of Clopper and Pearson.
 
+    flags: booleans, or numbers that are 0 or 1.
+
+    Raises `NavsenseError` for other values.
+
     >>> rate = ns.analysis.monte_carlo.estimate_rate([True] * 20)
     >>> float(rate.value), round(float(rate.low), 3), float(rate.high)
     (1.0, 0.832, 1.0)
@@ -216,6 +232,9 @@ def estimate_rate(flags: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
     from scipy import stats
 
     array = _check_runs(flags, 1)
+    others = array[(array != 0.0) & (array != 1.0)]
+    if others.size:
+        raise NavsenseError("flag", float(others[0]), allowed="must be true or false", remedy="compare with a limit")
     runs, count = array.shape[0], array.sum(axis=0)
     low, high = _get_probabilities(confidence)
     lower = np.where(count > 0, stats.beta.ppf(low, np.maximum(count, 1), runs - count + 1), 0.0)
@@ -229,7 +248,8 @@ def compute_nees(error: ArrayLike, covariance: ArrayLike) -> FloatArray:
     error: (..., axis).
     covariance: (..., axis, axis).
 
-    Raises `NavsenseError` for shapes that do not match, and for a singular covariance.
+    Values that are not finite give NaN. Raises `NavsenseError` for shapes that do not match, and for a finite
+    covariance that is not symmetric up to rounding, or not positive definite.
 
     >>> float(ns.analysis.monte_carlo.compute_nees([2.0, 0.0], [[4.0, 0.0], [0.0, 1.0]]))
     1.0
@@ -238,12 +258,18 @@ def compute_nees(error: ArrayLike, covariance: ArrayLike) -> FloatArray:
     if errors.ndim == 0 or covariances.shape[-2:] != (errors.shape[-1], errors.shape[-1]):
         allowed = f"must end in (n, n) for errors that end in (n,): {errors.shape}"
         raise NavsenseError("shape of the covariance", covariances.shape, allowed=allowed)
+    known = np.asarray(np.isfinite(covariances).all(axis=(-2, -1)))
+    filled = np.where(known[..., None, None], covariances, np.eye(errors.shape[-1]))
+    size = np.abs(filled).max(axis=(-2, -1), keepdims=True, initial=0.0)
+    if np.any(np.abs(filled - filled.swapaxes(-2, -1)) > SYMMETRY * size):
+        raise NavsenseError("covariance", "not symmetric", allowed="must be symmetric and positive definite")
     try:
-        solved = np.linalg.solve(covariances, errors[..., None])[..., 0]
+        np.linalg.cholesky(filled)
+        solved = np.linalg.solve(filled, errors[..., None])[..., 0]
     except np.linalg.LinAlgError as cause:
-        raise NavsenseError("covariance", "singular", allowed="must be positive definite") from cause
-    nees: FloatArray = np.einsum("...i,...i->...", errors, solved)
-    return nees
+        raise NavsenseError("covariance", "singular or indefinite", allowed="must be positive definite") from cause
+    nees = np.einsum("...i,...i->...", errors, solved)
+    return np.asarray(np.where(known & np.isfinite(errors).all(axis=-1), nees, np.nan))
 
 
 def compute_nees_bounds(dof: int, runs: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
@@ -259,5 +285,5 @@ def compute_nees_bounds(dof: int, runs: int, confidence: float = CONFIDENCE) -> 
     for name, number in (("dof", dof), ("runs", runs)):
         if not (isinstance(number, int | np.integer) and number >= 1):
             raise NavsenseError(name, number, allowed="must be an integer >= 1")
-    low, high = stats.chi2.ppf(_get_probabilities(confidence), dof * runs) / runs
+    low, high = stats.chi2.ppf(_get_probabilities(confidence), int(dof) * int(runs)) / int(runs)
     return float(low), float(high)

@@ -192,12 +192,6 @@ def integrate_rotation(time: Times, start: Rotation, steps: FloatArray, earth_ra
     start: at the first time.
     steps: (n, 3) rad, the rotation vectors to each time from the one before, in the frame of the DVL.
     earth_rate_w: (3,) rad/s, the rotation rate of the earth in the world frame.
-
-    >>> from scipy.spatial.transform import Rotation
-    >>> time, steps = np.arange(3.0), np.array([[0, 0, 0], [0, 0, np.pi / 4], [0, 0, np.pi / 4]])
-    >>> integrate = ns.examples.dead_reckoning.integrate_rotation
-    >>> integrate(time, Rotation.identity(), steps, np.zeros(3))[-1, :, 0].round(6)
-    array([0., 1., 0.])
     """
     from scipy.spatial.transform import Rotation
 
@@ -239,12 +233,6 @@ def compute_effects(
     matrices: (n, 3, 3), rotations from the DVL to the world.
     velocity_b: (n, 3) m/s, in the frame of the DVL.
     steps: (n, 3) rad, the rotation vectors of `integrate_rotation`.
-
-    >>> time, velocity_b = np.arange(3.0), np.tile([2.0, 0.0, 0.0], (3, 1))
-    >>> matrices, steps = np.tile(np.eye(3), (3, 1, 1)), np.zeros((3, 3))
-    >>> effects = ns.examples.dead_reckoning.compute_effects(time, matrices, velocity_b, steps)
-    >>> effects["start_rotation"][2, -1]  # 4 m to the east, with the heading wrong by 1 rad
-    array([0., 4., 0.])
     """
     velocity_w = _rotate(matrices, velocity_b)
     path, rotation_integral = _integrate(time, velocity_w), _integrate(time, matrices)
@@ -290,12 +278,6 @@ def compute_white_noise_covariance(time: Times, matrices: FloatArray, velocity_b
     """Return the covariance (n, 2, 2) m^2 of the position by the white noise of the beams, which are all equal.
 
     The arguments are those of `compute_effects`, and the specification of the DVL.
-
-    >>> time, velocity_b = np.arange(0.0, 100.0, 0.2), np.zeros((500, 3))
-    >>> matrices, spec = np.tile(np.eye(3), (500, 1, 1)), ns.sensors.Dvl(rate=5.0)
-    >>> compute = ns.examples.dead_reckoning.compute_white_noise_covariance
-    >>> compute(time, matrices, velocity_b, spec).shape
-    (500, 2, 2)
     """
     velocity_of_beams = np.linalg.pinv(dvl.beams.axes)  # (3, beams): the velocity of least squares
     stddev = dvl.bottom.noise.stddev + dvl.bottom.per_speed * np.linalg.norm(velocity_b, axis=1)
@@ -312,11 +294,6 @@ def compute_random_walk_covariance(time: Times, path: FloatArray, density: float
     time: (n,) s.
     path: (n, 3) m, the positions p from the first time on.
     density: q, rad/s/sqrt(Hz).
-
-    >>> time = np.arange(0.0, 100.0, 0.2)
-    >>> path = np.outer(time, [1.0, 0.0, 0.0])
-    >>> ns.examples.dead_reckoning.compute_random_walk_covariance(time, path, 1e-4).shape
-    (500, 2, 2)
     """
     first = _integrate(time, path)
     second = _integrate(time, path[:, :, None] * path[:, None, :])
