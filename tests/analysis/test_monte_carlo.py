@@ -229,7 +229,8 @@ def test_runs_without_noise_have_no_interval() -> None:
         (lambda: monte_carlo.estimate_rate([1.0, np.nan]), "values that are not finite: 1; must be 0"),
         (lambda: monte_carlo.estimate_mean([1.0, np.inf, np.nan]), "values that are not finite: 2; must be 0"),
         (lambda: monte_carlo.estimate_mean(np.ma.masked_less([1.0, 2.0, 3.0], 2.0)), "masked values: 1; must be 0"),
-        (lambda: monte_carlo.compute_nees_bounds(0, 5), "dof: 0; must be an integer >= 1"),
+        (lambda: monte_carlo.compute_nees_bounds(0, 5), "dof: 0; must be an integer from 1 to 1000000000"),
+        (lambda: monte_carlo.compute_nees_bounds(10**30, 5), "must be an integer from 1 to 1000000000"),
     ],
 )
 def test_wrong_arguments(call: Callable[[], object], text: str) -> None:

@@ -324,6 +324,14 @@ ODD: Mapping[str, tuple[Callable[[int], Values | None], str]] = {
     "many components": (lambda _: {"error": np.ones((2, 5, 5))}, "error: figures show the first 12 of 25 components."),
     "other taus": (lambda run: {"adev": np.ones(3), "tau": np.arange(3.0) + run}, "adev: needs the same averaging"),
     "taus missing in shape": (lambda _: {"adev": np.ones(3), "tau": 1.0}, "adev: needs the same averaging"),
+    "overflow": (
+        lambda run: {"error": np.array([1.0, 1e308 * (-1) ** run]), "b": 1e308},
+        "b: 4 values that are not fin",
+    ),
+    "NEES overflows": (lambda _: {"nees": np.full(3, 1e308)}, "nees: no value is finite."),
+    "times overflow": (lambda _: {"error": np.ones(2), "time": np.array([-1e308, 1e308])}, "figures show the number"),
+    "taus overflow": (lambda _: {"adev": np.ones(2), "tau": np.array([1.0, 1e308])}, "adev: needs the same averaging"),
+    "taus are negative": (lambda _: {"adev": np.ones(2), "tau": np.array([-1.0, 1.0])}, "adev: needs the same averag"),
     "deviations of another shape": (lambda _: {"error": np.ones(3), "stddev": 1.0}, "stddev: needs the shape of error"),
     "dof of another shape": (lambda _: {"adev": np.ones(3), "tau": np.ones(3), "k": 1.0}, "k: needs the shape of adev"),
 }

@@ -32,6 +32,9 @@ from navsense.core.typing import FloatArray
 CONFIDENCE = 0.95
 """Default confidence of the intervals."""
 
+MAX_DOF = 10**9
+"""Largest number of degrees of freedom of a value, and of runs."""
+
 SYMMETRY = 1e-9
 """Largest asymmetry of a covariance, relative to its largest element: that of the rounding of a filter."""
 
@@ -52,7 +55,7 @@ class Estimate:
 def _check_runs(values: ArrayLike, least: int) -> FloatArray:
     """Return values (runs, ...) as an array. Raises `NavsenseError` for too few runs, and for unknown values."""
     if np.ma.is_masked(values):
-        masked = int(np.count_nonzero(np.ma.getmaskarray(values)))
+        masked = int(np.ma.asarray(values).mask.sum())
         remedy = "select the known runs with .compressed()"
         raise NavsenseError("masked values", masked, allowed="must be 0", remedy=remedy)
     array = np.asarray(values, dtype=np.float64)
@@ -283,7 +286,7 @@ def compute_nees_bounds(dof: int, runs: int, confidence: float = CONFIDENCE) -> 
     from scipy import stats
 
     for name, number in (("dof", dof), ("runs", runs)):
-        if not (isinstance(number, int | np.integer) and number >= 1):
-            raise NavsenseError(name, number, allowed="must be an integer >= 1")
+        if not (isinstance(number, int | np.integer) and 1 <= number <= MAX_DOF):
+            raise NavsenseError(name, number, allowed=f"must be an integer from 1 to {MAX_DOF}")
     low, high = stats.chi2.ppf(_get_probabilities(confidence), int(dof) * int(runs)) / int(runs)
     return float(low), float(high)

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from navsense.analysis.monte_carlo import MAX_DOF
 from navsense.campaigns.campaign import Campaign, Reduce, make_campaign
 from navsense.campaigns.command import FAULTS, ShellCommand, is_motion_path
 from navsense.campaigns.sweep import Point, latin_hypercube
@@ -395,8 +396,8 @@ def _read_report_columns(file: _File, world: World) -> ReportColumns:
             places.setdefault(name, file.locate("report", key, *([name] if isinstance(value, dict) else [])))
     for kind in ("nees", "nis"):
         for column, dof in table.get(kind, {}).items():
-            if type(dof) is not int or dof < 1:
-                allowed = "must be the number of degrees of freedom, an integer >= 1"
+            if type(dof) is not int or not 1 <= dof <= MAX_DOF:
+                allowed = f"must be the number of degrees of freedom, an integer from 1 to {MAX_DOF}"
                 raise file.make_error(("report", kind, column), dof, allowed)
     for column in table.get("nis", {}):
         if column in table.get("nees", {}):

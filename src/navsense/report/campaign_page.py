@@ -64,6 +64,9 @@ WORST_RUNS, WORST_RUNS_OF_POINT = 10, 3
 SIGMAS = 2.0
 """Multiple of the standard deviations of an estimate in the figures of its errors."""
 
+LARGEST = 1e100
+"""Larger values count as not finite: the square of a larger one would overflow."""
+
 CONSTANT = 1e-12
 """Largest spread of a constant column, relative to its values: those of many runs differ by rounding only."""
 
@@ -214,7 +217,7 @@ class _Shown:
         if not values.size:
             self.note(f"{name}: the arrays are empty.")
             return None
-        return values
+        return np.where(np.abs(values) > LARGEST, np.inf, values)
 
     def get_unit(self, name: str) -> str:
         """Return the unit of a column, "" if it is not known."""
@@ -367,7 +370,8 @@ class _Shown:
             values, times = self.get_values(name, point), self.get_values(self.columns.tau, point)
             if values is None or times is None:
                 continue
-            if values.ndim < 2 or times.ndim != 2 or times.shape[1] != values.shape[1] or np.ptp(times, axis=0).any():
+            is_usable = values.ndim > 1 and times.ndim == 2 and times.shape[1] == values.shape[1]
+            if not (is_usable and (times == times[0]).all() and np.isfinite(times).all() and (times > 0.0).all()):
                 self.note(f"{name}: needs the same averaging times in each run, in the column {self.columns.tau}.")
                 continue
             dof = self.get_values(dof_name, point) if dof_name else None
