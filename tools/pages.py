@@ -44,6 +44,7 @@ NOT_RUN = {
     "console": "commands of other programs, or an installation, with a prompt",
     "sh": "an installation",
     "dockerfile": "needs Docker and a network",
+    "text": "output of the block above, which a hidden block compares",
     "yaml": "needs the service that runs it",
 }
 """Languages of blocks that are neither run nor loaded -> the reason. The directives of MyST are in braces."""
