@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import navsense as ns
+from navsense.analysis import monte_carlo
 from navsense.campaigns.experiment_file import ReportColumns, read_experiment
 from navsense.cli import cli
 from navsense.core.errors import SimulationError
@@ -170,6 +171,8 @@ def test_command_replaces_the_motion_and_adds_the_faults_of_a_point(folder: Path
         ),
         (HEAD + "[latin_hypercube]\nsamples = 0\nranges = {'imu.rate' = [1, 2]}", 7, "samples: 0"),
         (HEAD + "[report]\nnees = {e = 0}", 6, "report.nees.e: 0; must be the number of degrees of freedom"),
+        (HEAD + f"[report]\nnees = {{e = {monte_carlo.MAX_DOF + 1}}}", 6, "an integer from 1 to 1000000000"),
+        (HEAD + "[report]\ndeviations = {e = 3}", 6, "report.deviations.e: 3; must be a text"),
         (HEAD + "[report]\nnees = {e = 2}\nnis = {e = 2}", 7, "report.nis.e; is in nees too"),
         (HEAD + "[report]\nallan = {a = 3}", 6, 'must be the column with the degrees of freedom, or ""'),
         (HEAD + "[report]\ndeclared = {a = 'imu.angular_velocity'}", 6, "report.declared.a; must be a column of allan"),

@@ -24,7 +24,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from navsense.analysis.monte_carlo import MAX_DOF
 from navsense.campaigns.campaign import Campaign, Reduce, make_campaign
 from navsense.campaigns.command import FAULTS, ShellCommand, is_motion_path
 from navsense.campaigns.sweep import Point, latin_hypercube
@@ -37,6 +36,9 @@ from navsense.sdf import load
 from navsense.world import MountedSensor, World
 
 _EXPERIMENT_FILE = FileKind("experiment file", SimulationError, "must be a file of TOML")
+
+MAX_DOF = 10**9
+"""Largest number of degrees of freedom: that of `navsense.analysis.monte_carlo`."""
 
 NUMBERS, TEXT, TEXTS = "a number", "a text", "a list of texts"
 
