@@ -357,7 +357,7 @@ def test_page_of_one_run(tmp_path: Path) -> None:
     page = write(make_result(tmp_path, lambda *_: row, 1), tmp_path, nees={"nees": 2})
     assert '<th scope="row">size</th><td>1</td><td>2</td><td>–</td>' in page
     assert "1 of 1" in read_section(page, "rates")
-    assert "1 run; at each instant" in read_section(page, "errors")
+    assert "1 run; the band is" in read_section(page, "errors")
     assert "Mean of 1 run" in read_section(page, "consistency")
 
 

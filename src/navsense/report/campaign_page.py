@@ -289,7 +289,7 @@ class _Shown:
                 axis = make_linear_axis("", "", [part * scale.factor for part in series], zero=True)
                 axes.append(replace(axis, title=format_axis_title(label, scale.unit), scale=scale))
             count = format_count(values.shape[0], "run")
-            caption = f"{count}; at each instant, 90 % of them are in the band.{_count_invalid(values)}"
+            caption = f"{count}; the band is from the 5 % to the 95 % quantile.{_count_invalid(values)}"
             ends = [(label, part[np.isfinite(part[:, -1]), -1] * scale.factor) for label, part in components]
             roots = [f"{label} {_format_estimate(monte_carlo.estimate_rms(end))}" for label, end in ends if end.size]
             if roots:
@@ -422,7 +422,7 @@ class _Shown:
         ]
         count = min(count for *_, count in curves)
         caption = (
-            f"{format_count(count, 'run')}; at each averaging time, 90 % of them are in the band. "
+            f"{format_count(count, 'run')}; the band is from the 5 % to the 95 % quantile. "
             "The variance of all runs is the mean of their variances, and the interval is that of each time alone."
         )
         height = max(FIGURE_HEIGHT, COMPONENT_HEIGHT * len(axes))
