@@ -205,6 +205,7 @@ class _Tasks:
 
     def _submit_task(self, chunks: Sequence[RunChunk], deaths: int | None = None) -> None:
         """Submit a task. `deaths` is that of a suspect."""
+        first = chunks[0]
         with self._report_lost_scheduler():
             future = self._client.submit(
                 compute_chunks,
@@ -212,7 +213,7 @@ class _Tasks:
                 chunks,
                 str(self._folder.parent.absolute() / RECORDINGS),
                 # Unique, so that two processes can compute one campaign with one scheduler.
-                key=f"{self._plugin_name}-{chunks[0].name}-{chunks[0].runs}-{len(chunks)}-{deaths}",
+                key=f"{self._plugin_name}-{first.name}-{first.runs[0]}-{len(first.runs)}-{len(chunks)}-{deaths}",
                 pure=False,
             )
         self._tasks[future] = _Task(tuple(chunks), time.monotonic(), deaths)
