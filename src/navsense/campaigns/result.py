@@ -109,8 +109,6 @@ class CampaignResult:
         >>> result.get_array("largest_rate").shape
         (4,)
         """
-        import pyarrow.compute
-
         known = (*self.columns, *self.campaign.paths)
         for column in (name, *(parameters or ())):
             if column not in (*known, RUN):
@@ -118,7 +116,7 @@ class CampaignResult:
                 raise SimulationError("column", column, allowed=allowed, remedy=suggest_name(column, known))
         table = self.get_succeeded()
         for path, value in (parameters or {}).items():
-            if not pyarrow.compute.any(_compare(self.table[path], value)).as_py():
+            if True not in _compare(self.table[path], value).to_pylist():
                 raise SimulationError(f"parameters, {path}", value, allowed=_list_values(self.table[path].to_pylist()))
             table = table.filter(_compare(table[path], value))
         return _to_array(table[name], name)
