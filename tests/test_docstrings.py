@@ -26,8 +26,9 @@ import pytest
 
 import navsense as ns
 from navsense.campaigns.campaign import make_campaign
-from navsense.campaigns.result import COMMAND, CampaignResult
-from navsense.campaigns.worker import compute_chunk
+from navsense.campaigns.result import CampaignResult
+from navsense.campaigns.rows import COMMAND, make_table
+from navsense.campaigns.worker import compute_rows
 from navsense.runner.run import Run
 
 pytestmark = [pytest.mark.requirement("DOC-1:api"), pytest.mark.compiled]
@@ -126,8 +127,8 @@ def compute_campaign(world: ns.world.World) -> CampaignResult:
         return {"largest_rate": np.abs(run["imu"]["angular_velocity"]).max()}
 
     campaign = make_campaign(world, 4, 1.0, reduce=reduce)
-    tables = [compute_chunk(campaign, chunk, Path()) for chunk in campaign.list_chunks()]
-    table = pa.concat_tables(tables)
+    rows = [row for chunk in campaign.list_chunks() for row in compute_rows(campaign, chunk, Path())]
+    table = make_table(rows, {}, has_recording=False)
     return CampaignResult(campaign, Path("rates"), table.append_column(COMMAND, pa.nulls(len(table), pa.string())))
 
 

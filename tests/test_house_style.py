@@ -555,7 +555,6 @@ REPLACING = frozenset("os.replace os.rename os.renames shutil.move secrets.token
 
 
 REPLACERS = {
-    ("campaigns.worker", "tempfile.gettempdir"): "a lock, which is no output",
     ("warm.kernel_runs", "tempfile.TemporaryDirectory"): "recordings that are deleted at the end",
 }
 """Such calls outside `atomic`: (module, call) -> reason."""

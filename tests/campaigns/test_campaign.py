@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
@@ -9,12 +10,15 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import distributed
 import numpy as np
 import psutil
 import pyarrow.parquet
@@ -23,13 +27,15 @@ from click.testing import CliRunner
 from distributed import Client
 
 import navsense as ns
-from navsense.campaigns import computation, connection
+from navsense.campaigns import computation, connection, worker
 from navsense.campaigns.campaign import CHUNK_MEMORY, Reduce, make_campaign
 from navsense.campaigns.computation import WORKER_MEMORY, count_workers
 from navsense.campaigns.connection import open_client
+from navsense.campaigns.digest import hash_world
 from navsense.campaigns.result import CampaignResult
-from navsense.campaigns.rows import check_values
+from navsense.campaigns.rows import Row, check_values, describe_error, fail_other_kinds, join_tables, make_table
 from navsense.cli import cli
+from navsense.core import kernels
 from navsense.runner.run import Run
 
 pytestmark = [pytest.mark.requirement("CAM-1"), pytest.mark.compiled]
@@ -95,6 +101,7 @@ def test_a_complete_campaign_computes_nothing(world: ns.world.World, result: Cam
     )
     assert again.table.equals(result.table)
     assert calls == [(150, 150)]
+    assert again.reused == 150
     assert list_chunk_times(result.folder) == before
 
 
@@ -157,9 +164,10 @@ def fail_in_two_runs(run: Run) -> Mapping[str, Any]:
 
 def test_a_run_that_fails_has_a_row_with_its_error(world: ns.world.World, tmp_path: Path, client: Client) -> None:
     result = ns.campaign(world, 8, 0.2, reduce=fail_in_two_runs, out=tmp_path, client=client, sweep={STDDEV: [0.1]})
+    place = f"test_campaign.py:{fail_in_two_runs.__code__.co_firstlineno + 3}"
     assert [(failure.run, failure.error) for failure in result.failures] == [
-        (2, "ValueError: no row for run 2"),
-        (5, "ValueError: no row for run 5"),
+        (2, f"{place}: ValueError: no row for run 2"),
+        (5, f"{place}: ValueError: no row for run 5"),
     ]
     assert result.failures[0].parameters == {STDDEV: 0.1}
     assert result.table["value"].to_pylist() == [1.0, 1.0, None, 1.0, 1.0, None, 1.0, 1.0]
@@ -167,19 +175,24 @@ def test_a_run_that_fails_has_a_row_with_its_error(world: ns.world.World, tmp_pa
 
 
 def stop_at_four(run: Run) -> Mapping[str, Any]:
-    """Kill the process in run 4."""
+    """Kill the process in run 4, and end it in run 5."""
     if run.session.runs[0] == 4:
         os.kill(os.getpid(), signal.SIGKILL)
-    return {"value": 1.0}
+    if run.session.runs[0] == 5:
+        sys.exit(3)
+    return {"value": float(run.session.runs[0])}
 
 
 def test_a_run_that_kills_its_worker_does_not_end_the_campaign(
     world: ns.world.World, tmp_path: Path, client: Client
 ) -> None:
-    result = ns.campaign(world, [4, 64, 128], 0.2, reduce=stop_at_four, out=tmp_path, client=client)
-    assert [failure.run for failure in result.failures] == [4]
+    """The other runs of its chunk have their rows."""
+    result = ns.campaign(world, [*range(2, 8), 64], 0.2, reduce=stop_at_four, out=tmp_path, client=client)
+    assert [failure.run for failure in result.failures] == [4, 5]
     assert "died" in result.failures[0].error
-    assert result.get_array("value").tolist() == [1.0, 1.0]
+    assert result.failures[1].error.endswith("SystemExit: 3")
+    assert result.get_array("value").tolist() == [2.0, 3.0, 6.0, 7.0, 64.0]
+    assert len(list_chunk_times(tmp_path)) == 2
 
 
 def list_workers() -> list[Any]:
@@ -222,8 +235,8 @@ def test_workers_ignore_an_interrupt_of_the_terminal(survivors: CampaignResult) 
     assert survivors.table.num_rows == 320
     workers = list_workers()
     assert len(workers) == 2
-    for worker in workers:
-        status = Path(f"/proc/{worker.pid}/status").read_text()
+    for process in workers:
+        status = Path(f"/proc/{process.pid}/status").read_text()
         blocked = int(status.partition("SigBlk:")[2].split()[0], 16)
         assert blocked & (1 << (signal.SIGINT - 1))
 
@@ -360,8 +373,14 @@ def test_number_of_workers_depends_on_the_memory_of_a_chunk(
 def test_a_damaged_chunk_is_computed_again(world: ns.world.World, tmp_path: Path, client: Client) -> None:
     first = ns.campaign(world, 2, 0.2, reduce=reduce, out=tmp_path, client=client)
     chunk = next((tmp_path / "chunks").iterdir())
-    chunk.write_bytes(chunk.read_bytes()[:100])
-    assert ns.campaign(world, 2, 0.2, reduce=reduce, out=tmp_path, client=client).table.equals(first.table)
+    table = pyarrow.parquet.read_table(chunk)
+    others = [table.slice(1), table.set_column(0, "run", [[7, 8]]), table.drop_columns(["failure"]), table.slice(0, 0)]
+    for damage in (None, *others):
+        if damage is None:
+            chunk.write_bytes(chunk.read_bytes()[:100])
+        else:
+            pyarrow.parquet.write_table(damage, chunk)
+        assert ns.campaign(world, 2, 0.2, reduce=reduce, out=tmp_path, client=client).table.equals(first.table)
 
 
 def test_description_of_the_campaign(result: CampaignResult) -> None:
@@ -411,7 +430,14 @@ def test_wrong_arguments(
 @pytest.mark.parametrize(
     ("row", "text"),
     [
-        ("{'run': 1}", "column of reduce: run; must be a text other than run, recording, failure"),
+        ("{'run': 1}", "column of reduce: run; must be a text other than run, recording, failure, command"),
+        ("{'command': 1}", "column of reduce: command; must be a text other than"),
+        ("{'imu.rate': 1}", "column of reduce: imu.rate; must be a text other than"),
+        ("{'x': np.ma.masked_less([1.0, 2.0], 1.5)}", "column x of reduce: array; must not have masked values"),
+        ("{'x': [1.0, 'a']}", "must be a number, a text, a truth value, or an array of them"),
+        ("{'x': [[1.0], [1.0, 2.0]]}", "must be a number, a text, a truth value, or an array of them"),
+        ("{'x': chr(0xD800)}", "must be a number, a text, a truth value, or an array of them"),
+        ("{'x': 2**63}", "column x of reduce: 9223372036854775808; must be integers below 2**63"),
         ("{1: 1}", "column of reduce: 1"),
         ("{'x': object()}", "column x of reduce"),
         ("[1]", "result of reduce: [1]; must be a mapping"),
@@ -420,7 +446,7 @@ def test_wrong_arguments(
 )
 def test_wrong_rows_are_errors_of_their_runs(row: str, text: str) -> None:
     with pytest.raises(ns.NavsenseError) as error:
-        check_values(eval(row))  # noqa: S307  # of this table
+        check_values(eval(row), ["imu.rate"])  # noqa: S307  # of this table
     assert text in str(error.value)
 
 
@@ -428,3 +454,152 @@ def test_an_error_of_a_campaign_is_not_one_of_the_connection(client: Client) -> 
     address = client.cluster.scheduler_address
     with pytest.raises(ValueError, match="of the campaign"), open_client(address, None):
         raise ValueError("of the campaign")
+
+
+def make_tables(*chunks: list[Any]) -> list[pyarrow.Table]:
+    """Return the tables of chunks with a column of values."""
+    tables, start = [], 0
+    for values in chunks:
+        rows = [Row(start + index, check_values({"x": value, "y": 1})) for index, value in enumerate(values)]
+        tables.append(make_table(fail_other_kinds(rows), {STDDEV: 0.5}, has_recording=False))
+        start += len(values)
+    return tables
+
+
+@pytest.mark.parametrize(
+    ("values", "kinds"),
+    [
+        ([1, "a", 2], "text; must be number"),
+        (["a", "b", 2.0], "number; must be text"),
+        ([True, False, 1], "number; must be truth value"),
+        ([1.0, 2.0, np.zeros(2)], "array of numbers with 1 axis; must be number"),
+        ([np.zeros(2), np.zeros((2, 3)), np.ones(3)], "array of numbers with 2 axes; must be array of numbers"),
+        ([np.zeros(2), np.array(["a"]), np.ones(2)], "array of texts with 1 axis; must be array of numbers"),
+    ],
+)
+def test_a_run_with_another_kind_of_value_has_failed(values: list[Any], kinds: str) -> None:
+    """In one chunk, and in chunks of one run."""
+    for tables in (make_tables(values), make_tables(*([value] for value in values))):
+        table = join_tables(tables, [STDDEV])
+        failures = table["failure"].to_pylist()
+        (failure,) = filter(None, failures)
+        assert failure.startswith(f"column x of reduce: {kinds}")
+        failed = failures.index(failure)
+        assert [index for index, value in enumerate(table["y"].to_pylist()) if value is None] == [failed]
+        assert table["x"].to_pylist()[failed] is None
+        assert table["run"].to_pylist() == [0, 1, 2]
+        assert table[STDDEV].to_pylist() == [0.5] * 3
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1, 2.5, 2**60 + 1], [1.0, 2.5, float(2**60)]),
+        ([np.array([1, 2]), np.array([0.5], np.float32)], [[1.0, 2.0], [0.5]]),
+        ([np.zeros(1, np.uint8), np.array([-1]), np.zeros(0, np.uint64)], [[0], [-1], []]),
+    ],
+)
+def test_numbers_of_all_types_are_one_column(values: list[Any], expected: list[Any]) -> None:
+    for tables in (make_tables(values), make_tables(*([value] for value in values))):
+        assert join_tables(tables, [STDDEV])["x"].to_pylist() == expected
+
+
+def test_values_of_the_sweep_of_several_kinds_are_texts() -> None:
+    tables = [make_table([Row(0, {})], {"faults": value}, has_recording=False) for value in (1, "a", [0.5])]
+    assert join_tables(tables, ["faults"])["faults"].to_pylist() == ["1", "a", "[0.5]"]
+
+
+def test_a_row_is_simulated_again(world: ns.world.World, result: CampaignResult) -> None:
+    assert np.array_equal(reduce(result.simulate_run(149))["last"], result.get_array("last")[149])
+    with pytest.raises(ns.NavsenseError, match="row: 150; must be from 0 to 149"):
+        result.simulate_run(150)
+
+
+def test_a_value_that_no_point_has_is_an_error(world: ns.world.World, tmp_path: Path, client: Client) -> None:
+    sweep = {STDDEV: [0.1, 0.2], "gauge.rate": [10.0]}
+    result = ns.campaign(world, 2, 0.2, reduce=fail_in_two_runs, out=tmp_path, client=client, sweep=sweep)
+    for wrong in (0.3, "high"):
+        with pytest.raises(ns.NavsenseError, match=r"no run has this value; must be one of 0\.1, 0\.2"):
+            result.get_array("value", {STDDEV: wrong})
+    again = result.simulate_run(3).session
+    assert again.runs == (1,)
+    assert hash_world(again.world) == hash_world(ns.with_parameters(world, {STDDEV: 0.2, "gauge.rate": 10.0}))
+
+
+def test_a_deleted_recording_is_written_again(world: ns.world.World, tmp_path: Path, client: Client) -> None:
+    def compute() -> CampaignResult:
+        return ns.campaign(world, 2, 0.2, out=tmp_path, recordings=".npz", client=client)
+
+    (path, *_) = (tmp_path / "recordings" / name for name in compute().table["recording"].to_pylist())
+    path.unlink()
+    assert compute().reused == 0
+    assert path.exists()
+    assert compute().reused == 2
+
+
+def test_a_process_that_dies_at_the_start_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    results: list[Any] = [RuntimeError("Nanny failed to start."), "cluster"]
+
+    def start(**_settings: Any) -> Any:
+        if isinstance(results[0], Exception):
+            raise results.pop(0)
+        return results[0]
+
+    monkeypatch.setattr(distributed, "LocalCluster", start)
+    assert connection.start_cluster(2) == "cluster"
+    results[:] = [RuntimeError("Nanny failed to start.")] * connection.MAX_STARTS
+    with pytest.raises(ns.NavsenseError, match=r"campaign: 2; do not start .*; check the memory"):
+        connection.start_cluster(2)
+    assert not results
+
+
+def test_threads_of_a_process_share_the_lock_of_a_compilation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another process compiles them after a time."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(kernels, "COMPILATION_CALLBACKS", [])
+    monkeypatch.setattr(worker, "COMPILATION_CALLBACKS", kernels.COMPILATION_CALLBACKS)
+    barrier = threading.Barrier(2, timeout=20.0)
+
+    def is_locked() -> bool:
+        with (tmp_path / worker.LOCK_NAME).open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            return False
+
+    def compile_kernels(_: int) -> bool:
+        with worker.lock_compilation():
+            barrier.wait()
+            kernels._call_before_compilation()
+            barrier.wait()
+            return is_locked()
+
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(compile_kernels, range(2))) == [True, True]
+    assert not is_locked()
+    monkeypatch.setattr(worker, "LOCK_TIMEOUT", 0.1)
+    with (tmp_path / worker.LOCK_NAME).open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with worker.lock_compilation():
+            kernels._call_before_compilation()
+    assert "this one compiles them too" in caplog.text
+
+
+def test_errors_of_classes_of_the_user_have_a_text() -> None:
+    class SilentError(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    assert describe_error(SilentError()) == "SilentError"
+    assert describe_error(ValueError(chr(0xD800))) == "ValueError: \\ud800"
+
+
+def test_a_folder_that_cannot_be_written_is_an_error(world: ns.world.World, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "out" / "campaign.json").mkdir(parents=True)
+    for name in ("file", "out", "nul\0"):
+        with pytest.raises(ns.NavsenseError, match="give another folder with -o or out="):
+            ns.campaign(world, 2, 0.2, reduce=reduce, out=tmp_path / name)

@@ -296,13 +296,14 @@ def test_recordings_are_written_to_a_relative_folder(
 
 def test_a_folder_of_another_machine_is_an_error(tmp_path: Path) -> None:
     folder = tmp_path / "recordings"
-    with pytest.raises(ns.NavsenseError, match="worker tcp://a:1 does not see the files of the client"):
+    with pytest.raises(ns.NavsenseError, match=r"worker tcp://a:1 does not see the file .*a1b2\.token of the client"):
         check_folder(folder, "a1b2", "tcp://a:1")
     folder.mkdir()
-    (tmp_path / "campaign.json").write_text('{"digest": "other"}')
+    (tmp_path / "chunks").mkdir()
+    (tmp_path / "chunks" / "other.token").touch()
     with pytest.raises(ns.NavsenseError, match="write to a folder that all machines share"):
         check_folder(folder, "a1b2", "tcp://a:1")
-    (tmp_path / "campaign.json").write_text('{"digest": "a1b2"}')
+    (tmp_path / "chunks" / "a1b2.token").touch()
     check_folder(folder, "a1b2", "tcp://a:1")
 
 

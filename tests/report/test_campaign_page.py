@@ -17,8 +17,8 @@ from navsense.analysis import monte_carlo
 from navsense.campaigns.campaign import make_campaign
 from navsense.campaigns.command import ShellCommand
 from navsense.campaigns.experiment_file import ReportColumns
-from navsense.campaigns.result import COMMAND, CampaignResult
-from navsense.campaigns.rows import Row, make_table
+from navsense.campaigns.result import CampaignResult
+from navsense.campaigns.rows import COMMAND, Row, make_table
 from navsense.cli import cli
 from navsense.core.errors import Where
 from navsense.report.axes import make_linear_axis, make_log_axis

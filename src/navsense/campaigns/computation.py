@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,8 +11,19 @@ from typing import TYPE_CHECKING, Any
 from navsense.campaigns.campaign import Campaign, Reduce, RunChunk, make_campaign
 from navsense.campaigns.command import make_command
 from navsense.campaigns.digest import list_versions
-from navsense.campaigns.result import COMMAND, CampaignResult
-from navsense.campaigns.rows import CHUNKS, DESCRIPTION, FAILURE, RECORDINGS, read_table, write_table
+from navsense.campaigns.result import CampaignResult
+from navsense.campaigns.rows import (
+    CHUNKS,
+    COMMAND,
+    DESCRIPTION,
+    FAILURE,
+    RECORDING,
+    RECORDINGS,
+    RUN,
+    join_tables,
+    read_table,
+    write_table,
+)
 from navsense.campaigns.sweep import Point
 from navsense.core import atomic
 from navsense.core.errors import RecordingError, SimulationError, Where
@@ -28,8 +38,6 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from navsense.campaigns.tasks import Progress
-
-LOG = logging.getLogger(__name__)
 
 RESULTS = "results.parquet"
 """File in the folder of a campaign with the rows of all runs."""
@@ -47,7 +55,7 @@ def campaign(
     duration: float | None = None,
     *,
     reduce: Reduce | None = None,
-    out: str | os.PathLike[str],
+    out: str | os.PathLike[str] = "campaign",
     sweep: Mapping[str, Sequence[ParameterValue]] | Sequence[Point] | None = None,
     seed: int = 0,
     motion: MotionSource | Mapping[str, MotionSource] | None = None,
@@ -65,7 +73,8 @@ def campaign(
     runs: a number, or a sequence of run numbers.
     duration: s; None: until the first motion ends.
     reduce: a function of a `Run` that returns the row: numbers, texts, booleans or arrays by name of the column.
-    out: the folder of the results. A campaign that was interrupted goes on where it stopped.
+    out: the folder of the results. A campaign that was interrupted goes on where it stopped. Another campaign in the
+        folder replaces its `results.parquet` and keeps the chunks.
     sweep: values by path of a parameter (`with_parameters`) for a grid, or a list of points, as `latin_hypercube`
         returns it. Each point has the same runs. The path `motion` or `MODEL.motion` selects a motion log, `faults` a
         file of faults.
@@ -141,6 +150,7 @@ def compute_campaign(
     Other arguments and errors as for `campaign`.
     """
     from navsense.campaigns.tasks import compute_missing_chunks
+    from navsense.campaigns.worker import get_token_name
 
     if workers is not None and not (isinstance(workers, int) and workers >= 1):
         raise SimulationError("workers", workers, allowed="must be an integer >= 1")
@@ -149,20 +159,22 @@ def compute_campaign(
     try:
         for path in (chunk_folder, *([folder / RECORDINGS] if campaign.recordings else [])):
             path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RecordingError(
-            "folder of the campaign", error.strerror or str(error), where=Where(str(folder))
-        ) from error
-    atomic.save_text(folder / DESCRIPTION, json.dumps(describe_campaign(campaign), indent=2) + "\n")
+        if campaign.recordings:
+            (chunk_folder / get_token_name(campaign.base_digest)).touch()
+        atomic.save_text(folder / DESCRIPTION, json.dumps(describe_campaign(campaign), indent=2) + "\n")
+    except (OSError, ValueError) as error:  # ValueError: a name that the file system cannot have
+        text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        remedy = "give another folder with -o or out="
+        raise RecordingError("folder of the campaign", text, where=Where(str(folder)), remedy=remedy) from error
     chunks = list(campaign.list_chunks())
-    missing = [chunk for chunk in chunks if not _is_complete(chunk_folder / f"{chunk.name}.parquet")]
+    missing = [chunk for chunk in chunks if not _is_complete(folder, chunk)]
     finished = sum(len(chunk.runs) for chunk in chunks) - sum(len(chunk.runs) for chunk in missing)
 
-    def advance(done: int, _total: int) -> None:
+    def advance(done: int) -> None:
         if progress is not None:
             progress(finished + done, campaign.row_count)
 
-    advance(0, 0)
+    advance(0)
     compute_missing_chunks(
         campaign,
         missing,
@@ -172,7 +184,7 @@ def compute_campaign(
         progress=advance,
         folders=folders,
     )
-    return _read_result(campaign, folder, chunks)
+    return CampaignResult(campaign, folder, _read_rows(campaign, folder, chunks), finished)
 
 
 def count_workers(campaign: Campaign) -> int:
@@ -182,28 +194,38 @@ def count_workers(campaign: Campaign) -> int:
     return max(1, min(len(os.sched_getaffinity(0)), possible))
 
 
-def _is_complete(path: Path) -> bool:
-    """Return True for the file of a chunk without failed runs. Chunks with failed runs are computed again."""
-    table = read_table(path)
-    return table is not None and table[FAILURE].null_count == len(table)
+def _read_chunk(folder: Path, chunk: RunChunk, columns: list[str] | None = None) -> pa.Table | None:
+    """Return columns of a chunk, or all; None if its file does not exist or is not that of these runs."""
+    table = read_table(folder / CHUNKS / f"{chunk.name}.parquet", columns)
+    if table is None or not {RUN, FAILURE} <= set(table.column_names):
+        return None
+    return table if table[RUN].to_pylist() == list(chunk.runs) else None
 
 
-def _read_result(campaign: Campaign, folder: Path, chunks: Sequence[RunChunk]) -> CampaignResult:
+def _is_complete(folder: Path, chunk: RunChunk) -> bool:
+    """Return True for a chunk without failed runs that has all of its recordings. Others are computed again."""
+    table = _read_chunk(folder, chunk, [RUN, FAILURE, RECORDING])
+    if table is None or table[FAILURE].null_count < len(table):
+        return False
+    recordings = table[RECORDING].to_pylist() if RECORDING in table.column_names else []
+    return all((folder / RECORDINGS / str(recording)).exists() for recording in recordings)
+
+
+def _read_rows(campaign: Campaign, folder: Path, chunks: Sequence[RunChunk]) -> pa.Table:
     """Return the rows of all chunks in order, and write them to one file."""
     import pyarrow as pa
 
     tables: list[pa.Table] = []
     for chunk in chunks:
-        path = folder / CHUNKS / f"{chunk.name}.parquet"
-        table = read_table(path)
+        table = _read_chunk(folder, chunk)
         if table is None:
-            remedy = "run the campaign again: it computes this chunk again"
+            path, remedy = folder / CHUNKS / f"{chunk.name}.parquet", "delete this file, and run the campaign again"
             raise RecordingError("chunk", "cannot be read", where=Where(str(path)), remedy=remedy)
         commands = [campaign.format_command(campaign.points[chunk.point], run) for run in chunk.runs]
         tables.append(table.append_column(COMMAND, pa.array(commands, pa.string())))
-    table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+    table = join_tables(tables, campaign.paths)
     write_table(table, folder / RESULTS)
-    return CampaignResult(campaign, folder, table)
+    return table
 
 
 def describe_campaign(campaign: Campaign) -> dict[str, Any]:

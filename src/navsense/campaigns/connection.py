@@ -11,6 +11,7 @@ import signal
 import socket
 import ssl
 import sys
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING
 from navsense.core.errors import SimulationError
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, LocalCluster
     from distributed.security import Security
 
 CONNECTION_TIMEOUT = 10.0
@@ -29,6 +30,9 @@ CONNECTION_TIMEOUT = 10.0
 
 CLOSE_TIMEOUT = 2.0
 """Longest time (s) until a client is closed whose scheduler does not answer."""
+
+MAX_STARTS = 3
+"""Number of times that the local processes are started."""
 
 TLS_KEYS = ("ca-file", "client.cert", "client.key")
 """Keys below `distributed.comm.tls` in the configuration of Dask: files of a client."""
@@ -41,7 +45,8 @@ TLS_OPTIONS = ("--tls-ca-file", "--tls-cert", "--tls-key")
 def hide_main_module() -> Iterator[None]:
     """Hide the file of the main module, so that new processes do not run the script of the user a second time.
 
-    Functions of the main module are sent by value. So a script needs no `if __name__ == "__main__":`.
+    Functions of the main module are sent by value. So a script needs no `if __name__ == "__main__":`. The block lasts
+    as long as the processes, because one that dies is replaced.
     """
     main = vars(sys.modules["__main__"])
     hidden = {name: main[name] for name in ("__file__", "__spec__") if main.get(name) is not None}
@@ -75,7 +80,7 @@ def open_client(client: str | Client | None, workers: int | None) -> Iterator[Cl
     Raises `SimulationError` if the scheduler cannot be reached.
     """
     import dask
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
     with ExitStack() as stack:
         if isinstance(client, Client):
@@ -96,21 +101,42 @@ def open_client(client: str | Client | None, workers: int | None) -> Iterator[Cl
             # After this time without the worker, the cluster would stop the process that starts it again.
             "distributed.deploy.lost-worker-timeout": "1 day",
             "distributed.worker.profile.enabled": False,  # it would interrupt the worker every 10 ms
+            "distributed.worker.lifetime.duration": None,  # that of the user is for workers of a cluster
         }
         stack.enter_context(dask.config.set(settings))
         stack.enter_context(hide_main_module())
         with block_interrupts():
-            cluster = stack.enter_context(
-                LocalCluster(
-                    n_workers=workers or len(os.sched_getaffinity(0)),
-                    threads_per_worker=1,
-                    host="127.0.0.1",
-                    dashboard_address="127.0.0.1:0",
-                    memory_limit=0,
-                    silence_logs=logging.CRITICAL,
-                )
-            )
+            cluster = stack.enter_context(start_cluster(workers or len(os.sched_getaffinity(0))))
         yield stack.enter_context(Client(cluster, set_as_default=False))
+
+
+def start_cluster(workers: int) -> LocalCluster:
+    """Start processes on this machine. One that dies meanwhile ends the cluster, so this starts another one.
+
+    Raises `SimulationError` if the processes do not start.
+    """
+    from distributed import LocalCluster
+
+    starts = 0
+    while True:
+        starts += 1
+        try:
+            return LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                memory_limit=0,
+                silence_logs=logging.CRITICAL,
+            )
+        except Exception as error:
+            if starts == MAX_STARTS:
+                cause: BaseException = error
+                while cause.__cause__ is not None:
+                    cause = cause.__cause__
+                allowed = f"do not start ({type(cause).__name__}: {' '.join(str(cause).split())})"
+                remedy = "check the memory and the number of processes of this machine, or give fewer workers"
+                raise SimulationError("processes of the campaign", workers, allowed=allowed, remedy=remedy) from error
 
 
 def check_client(client: Client) -> None:
@@ -130,6 +156,7 @@ def connect(address: str) -> Client:
     from distributed.comm.addressing import get_address_host_port
     from distributed.comm.core import CommClosedError
     from distributed.security import Security
+    from distributed.versions import VersionMismatchWarning
 
     # A client that fails is closed at the end of Python, which takes 20 s. So most errors are found before.
     security = Security()
@@ -141,7 +168,9 @@ def connect(address: str) -> Client:
         elif security.require_encryption:
             allowed = "the configuration of Dask requires TLS (require-encryption)"
             raise SimulationError("scheduler", address, allowed=allowed, remedy="write tls://")
-        return Client(address, timeout=CONNECTION_TIMEOUT, set_as_default=False)
+        with warnings.catch_warnings():  # `worker.check_versions` is stricter
+            warnings.simplefilter("ignore", VersionMismatchWarning)
+            return Client(address, timeout=CONNECTION_TIMEOUT, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         if isinstance(error, CommClosedError):  # another error if nothing listens
             allowed = "the scheduler closes the connection"
@@ -225,11 +254,18 @@ def silence_client() -> Iterator[None]:
 
 
 @contextmanager
-def report_lost_scheduler(address: str) -> Iterator[None]:
-    """Raise a `SimulationError` that names the address if the block loses the connection to the scheduler."""
+def report_lost_scheduler(address: str, *, is_local: bool = False) -> Iterator[None]:
+    """Raise a `SimulationError` that names the address if the block loses the connection to the scheduler.
+
+    is_local: True for processes that this one starts; the scheduler is then part of this process.
+    """
     try:
         yield
     except (CancelledError, OSError, RuntimeError, TimeoutError) as error:
+        if is_local:
+            allowed = f"do not answer ({type(error).__name__}: {error}); the complete chunks are kept"
+            remedy = "check the memory of this machine, or give fewer workers; then repeat the campaign: it goes on"
+            raise SimulationError("processes of the campaign", address, allowed=allowed, remedy=remedy) from error
         allowed = "the connection to the scheduler is lost; the complete chunks are kept"
         remedy = "start the scheduler and its workers again, then repeat the campaign: it goes on"
         raise SimulationError("scheduler", address, allowed=allowed, remedy=remedy) from error

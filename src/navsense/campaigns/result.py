@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from navsense.campaigns.campaign import Campaign
-from navsense.campaigns.rows import FAILURE, RECORDING, RUN
+from navsense.campaigns.rows import COMMAND, FAILURE, RECORDING, RUN
 from navsense.core.errors import SimulationError
 from navsense.core.names import suggest_name
 from navsense.core.summaries import Summary, format_summary, format_summary_html
 from navsense.core.text import format_count
 from navsense.core.typing import AnyArray
+from navsense.runner.run import Run
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-COMMAND = "command"
-"""Column with the command of the shell that repeats a run."""
+MAX_LISTED_VALUES = 10
+"""Largest number of values of the sweep that an error lists."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class CampaignResult:
     folder: the folder of its chunks and recordings.
     table: an Arrow table with a row for each run: `run`, the parameters of the sweep by path, the columns of `reduce`,
         `recording`, `failure`, and `command`, which repeats the run.
+    reused: the number of runs that were complete before, so this call did not compute them.
 
     >>> result.table.column_names[:2], result.table.num_rows
     (['run', 'largest_rate'], 4)
@@ -51,6 +53,7 @@ class CampaignResult:
     campaign: Campaign
     folder: Path
     table: pa.Table
+    reused: int = 0
 
     __repr__, _repr_html_ = format_summary, format_summary_html
 
@@ -74,6 +77,22 @@ class CampaignResult:
         known = {RUN, RECORDING, FAILURE, COMMAND, *self.campaign.paths}
         return [name for name in self.table.column_names if name not in known]
 
+    def simulate_run(self, row: int) -> Run:
+        """Simulate the run of a row of `table` again, as `reduce` gets it.
+
+        row: index of the row, from 0.
+
+        Raises `SimulationError` if there is no such row, and the errors of the run.
+
+        >>> abs(result.simulate_run(2)["imu"]["angular_velocity"]).max() == result.get_array("largest_rate")[2]
+        np.True_
+        """
+        if not 0 <= row < self.campaign.row_count:
+            raise SimulationError("row", row, allowed=f"must be from 0 to {self.campaign.row_count - 1}")
+        point, index = divmod(row, len(self.campaign.runs))
+        number = sorted(self.campaign.runs)[index]
+        return self.campaign.simulate(self.campaign.points[point], (number,)).select_run(number)
+
     def get_succeeded(self) -> pa.Table:
         """Return the table without failed runs."""
         return _select_rows(self.table, FAILURE, is_valid=False)
@@ -84,7 +103,8 @@ class CampaignResult:
         name: a column of `reduce`, or a parameter of the sweep.
         parameters: values of the sweep by path; only the runs with these values are returned.
 
-        Raises `SimulationError` for an unknown column, and for arrays whose shape differs between runs.
+        Raises `SimulationError` for an unknown column, for a value that no run has, and for arrays whose shape differs
+        between runs.
 
         >>> result.get_array("largest_rate").shape
         (4,)
@@ -96,6 +116,8 @@ class CampaignResult:
                 raise SimulationError("column", column, allowed=allowed, remedy=suggest_name(column, known))
         table = self.get_succeeded()
         for path, value in (parameters or {}).items():
+            if True not in _compare(self.table[path], value).to_pylist():
+                raise SimulationError(f"parameters, {path}", value, allowed=_list_values(self.table[path].to_pylist()))
             table = table.filter(_compare(table[path], value))
         return _to_array(table[name], name)
 
@@ -111,14 +133,24 @@ def _select_rows(table: pa.Table, column: str, *, is_valid: bool) -> pa.Table:
     return table.filter(pyarrow.compute.is_valid(table[column]) if is_valid else pyarrow.compute.is_null(table[column]))
 
 
+def _list_values(values: Sequence[Any]) -> str:
+    """Return what an error says about the values of a column."""
+    known = list(dict.fromkeys(tuple(value) if isinstance(value, list) else value for value in values))
+    more = f" and {len(known) - MAX_LISTED_VALUES} more" if len(known) > MAX_LISTED_VALUES else ""
+    return f"no run has this value; must be one of {', '.join(map(repr, known[:MAX_LISTED_VALUES]))}{more}"
+
+
 def _compare(column: pa.ChunkedArray, value: Any) -> pa.ChunkedArray:
     """Return true for the rows with a value in a column; a list is compared with its elements."""
     import pyarrow as pa
     import pyarrow.compute
 
     if pa.types.is_list(column.type):
-        return pa.array([row == list(value) for row in column.to_pylist()])
-    return pyarrow.compute.equal(column, value)
+        return pa.array([np.array_equal(row, value) for row in column.to_pylist()], pa.bool_())
+    try:
+        return pyarrow.compute.equal(column, value)
+    except (pa.ArrowException, TypeError, ValueError):  # a value of another type
+        return pa.array([False] * len(column), pa.bool_())
 
 
 def _is_numeric(kind: pa.DataType) -> bool:
@@ -132,14 +164,40 @@ def _to_array(column: pa.ChunkedArray, name: str) -> AnyArray:
     """Return a column of scalars or of nested lists as one array."""
     import pyarrow as pa
 
-    shape = [len(column)]
-    values = column.combine_chunks()
-    while pa.types.is_list(values.type):
-        lengths = np.unique(np.diff(values.offsets.to_numpy())) if len(values) else np.zeros(1, dtype=np.int64)
-        if lengths.size != 1:
-            allowed = "must have the same shape in each run"
-            raise SimulationError(f"column {name}", "arrays", allowed=allowed, remedy="use result.table")
-        shape.append(int(lengths[0]))
-        values = values.flatten()
-    array: AnyArray = values.to_numpy(zero_copy_only=False)
-    return array.reshape(shape)
+    if column.null_count and pa.types.is_list(column.type):
+        allowed = "must have an array in each run"
+        raise SimulationError(
+            f"column {name}", f"{column.null_count} missing", allowed=allowed, remedy="use result.table"
+        )
+    arrays = []
+    for piece in column.chunks:
+        values, shape = piece, [len(piece)]
+        while pa.types.is_list(values.type):
+            lengths = np.unique(values.value_lengths().to_numpy(zero_copy_only=False))
+            if lengths.size > 1:
+                raise _make_shape_error(name)
+            shape.append(int(lengths[0]) if lengths.size else 0)
+            values = values.flatten()
+        if len(piece):
+            arrays.append(values.to_numpy(zero_copy_only=False).reshape(shape))
+    if not arrays:
+        return _make_empty_array(column.type)
+    if any(array.shape[1:] != arrays[0].shape[1:] for array in arrays):
+        raise _make_shape_error(name)
+    return np.concatenate(arrays)
+
+
+def _make_shape_error(name: str) -> SimulationError:
+    """Return the error for arrays of several shapes."""
+    allowed = "must have the same shape in each run"
+    return SimulationError(f"column {name}", "arrays", allowed=allowed, remedy="use result.table")
+
+
+def _make_empty_array(kind: pa.DataType) -> AnyArray:
+    """Return the array of a column without rows."""
+    import pyarrow as pa
+
+    shape = [0]
+    while pa.types.is_list(kind):
+        kind, shape = kind.value_type, [*shape, 0]
+    return np.zeros(shape, kind.to_pandas_dtype())

@@ -1,7 +1,11 @@
 """Tasks of a campaign on Dask: local processes, or the workers of a scheduler.
 
-A task computes as many chunks as take about `TASK_DURATION`. Its tables come back to this process, which writes the
+A task computes as many chunks as take about `TASK_DURATION`. Its rows come back to this process, which writes the
 chunks, so workers need no common file system. A worker that dies is replaced, and its tasks are repeated.
+
+Dask blames the death of a worker on all of its tasks. So their chunks are suspects, which are computed one after
+another. If a worker dies with a suspect, the runs of this chunk are computed one after another. So only the run that
+ends its process fails.
 """
 
 from __future__ import annotations
@@ -12,16 +16,16 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from navsense.campaigns.campaign import Campaign, RunChunk
 from navsense.campaigns.connection import get_address, open_client, report_lost_scheduler
-from navsense.campaigns.rows import RECORDINGS, Row, make_table, write_table
-from navsense.campaigns.worker import CampaignPlugin, compute_chunks, pack_campaign
+from navsense.campaigns.rows import RECORDINGS, Row, fail_other_kinds, make_table, write_table
+from navsense.campaigns.worker import CampaignPlugin, ChunkRows, compute_chunks, pack_campaign
 from navsense.core.errors import NavsenseError, SimulationError
 
 if TYPE_CHECKING:
@@ -42,10 +46,16 @@ POLL_PERIOD = 0.2
 """Longest time (s) between two calls of the progress function."""
 
 MAX_DEATHS = 2
-"""Number of deaths of the worker after which a chunk that is alone in progress has failed."""
+"""Number of deaths of the worker after which a run that is alone in progress has failed."""
 
 WAIT_BEFORE_WARNING = 5.0
 """Time (s) without workers after which a warning says that the campaign waits."""
+
+LOCAL_TIMEOUT = 60.0
+"""Time (s) without workers after which a campaign on this machine ends: nobody starts others."""
+
+MAX_REGISTRATIONS = 5
+"""Number of times that the workers get the campaign. A worker that dies meanwhile makes it fail."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of finished runs and of all runs."""
@@ -58,16 +68,16 @@ def compute_missing_chunks(
     *,
     client: str | Client | None,
     workers: int | None,
-    progress: Progress,
+    progress: Callable[[int], None],
     folders: Sequence[str] = (),
 ) -> None:
-    """Compute chunks and write each to its file in `folder`."""
+    """Compute chunks and write each to its file in `folder`. `progress` gets the number of runs that are finished."""
     if not chunks:
         return
     plugin = CampaignPlugin(pack_campaign(campaign), campaign.base_digest, folders, name=f"campaign-{uuid4().hex}")
     with open_client(client, workers) as connected, connected.as_current():
         try:
-            register_plugin(connected, plugin)
+            register_plugin(connected, plugin, is_local=client is None)
             _Tasks(campaign, chunks, folder, connected, plugin.name, is_local=client is None).run(progress)
         finally:
             clean_up(connected, lambda: connected.unregister_worker_plugin(plugin.name))
@@ -80,17 +90,22 @@ def clean_up(client: Client, function: Callable[[], object]) -> None:
             function()
 
 
-def register_plugin(client: Client, plugin: CampaignPlugin) -> None:
+def register_plugin(client: Client, plugin: CampaignPlugin, *, is_local: bool) -> None:
     """Give the workers a campaign. Raises `SimulationError` if one of them has no navsense, or another version."""
     address = get_address(client)
-    with report_lost_scheduler(address):
-        try:
-            client.register_plugin(plugin)
-        except (CancelledError, OSError, RuntimeError, TimeoutError):
-            raise
-        except Exception as error:  # the text of that of a worker, without its type
-            remedy = "install navsense[campaign] where each worker runs, in the version of this process"
-            raise SimulationError("workers of the scheduler", address, allowed=str(error), remedy=remedy) from error
+    with report_lost_scheduler(address, is_local=is_local):
+        for remaining in reversed(range(MAX_REGISTRATIONS)):
+            try:
+                client.register_plugin(plugin)
+            except (CancelledError, OSError, RuntimeError, TimeoutError):
+                if client.status != "running" or not remaining:
+                    raise
+                time.sleep(POLL_PERIOD)  # a worker has died, and another one takes its place
+            except Exception as error:  # the text of that of a worker, without its type
+                remedy = "install navsense[campaign] where each worker runs, in the version of this process"
+                raise SimulationError("workers of the scheduler", address, allowed=str(error), remedy=remedy) from error
+            else:
+                return
 
 
 @dataclass(frozen=True)
@@ -122,23 +137,28 @@ class _Tasks:
         self._campaign, self._folder, self._client = campaign, folder, client
         self._chunks = {chunk.name: chunk for chunk in chunks}
         self._waiting, self._suspects = deque(chunks), deque[tuple[RunChunk, int]]()
-        self._total, self._finished = sum(len(chunk.runs) for chunk in chunks), 0
+        self._rows: dict[str, dict[int, Row]] = {}
+        self._finished, self._failures = 0, set[str]()
         self._plugin_name = plugin_name
         self._tasks: dict[Future[Any], _Task] = {}
         self._chunk_duration = math.inf
         self._address, self._is_local = get_address(client), is_local
         self._idle_start: float | None = None
-        self._has_warned = False
+        self._has_warned, self._has_checked = False, False
 
-    def run(self, progress: Progress) -> None:
+    def _report_lost_scheduler(self) -> AbstractContextManager[None]:
+        """Return the context of calls of the scheduler."""
+        return report_lost_scheduler(self._address, is_local=self._is_local)
+
+    def run(self, progress: Callable[[int], None]) -> None:
         """Compute all chunks. After an error or an interrupt, cancel the tasks in progress."""
         from distributed import wait
 
-        progress(0, self._total)
+        progress(0)
         try:
             self._submit()
             while self._tasks:
-                with report_lost_scheduler(self._address):
+                with self._report_lost_scheduler():
                     try:
                         done = wait(list(self._tasks), timeout=POLL_PERIOD, return_when="FIRST_COMPLETED").done
                     except TimeoutError:
@@ -146,30 +166,34 @@ class _Tasks:
                 for future in done:
                     self._finish(future)
                 self._submit()
-                progress(self._finished, self._total)
+                progress(self._finished)
         finally:
             clean_up(self._client, lambda: self._client.cancel(list(self._tasks), force=True))
 
     def _count_threads(self) -> int:
         """Return the number of threads of all workers, or 1. Warn once if there have been no workers for some time."""
-        with report_lost_scheduler(self._address):
+        with self._report_lost_scheduler():
             threads = int(sum(self._client.nthreads().values()))
         if threads:
             self._idle_start = None
             return threads
         now = time.monotonic()
         self._idle_start = now if self._idle_start is None else self._idle_start
-        if now - self._idle_start >= WAIT_BEFORE_WARNING and not self._has_warned:
+        if self._is_local and now - self._idle_start >= LOCAL_TIMEOUT:
+            raise SimulationError(
+                "processes of the campaign",
+                "none",
+                allowed="all have ended, and no new one starts; the complete chunks are kept",
+                remedy="check the memory of this machine, or give fewer workers; then repeat the campaign: it goes on",
+            )
+        if not self._is_local and now - self._idle_start >= WAIT_BEFORE_WARNING and not self._has_warned:
             self._has_warned = True
-            remedy = "" if self._is_local else f"; start some: dask worker {self._address}"
-            LOG.warning("the scheduler at %s has no workers; the campaign waits%s", self._address, remedy)
+            text = "the scheduler at %s has no workers; the campaign waits; start some: dask worker %s"
+            LOG.warning(text, self._address, self._address)
         return 1
 
     def _submit(self) -> None:
-        """Submit tasks until each thread has one and a second one waits; then the suspects, one after another.
-
-        Dask blames the death of a worker on all of its tasks. A suspect that is alone when its worker dies is to blame.
-        """
+        """Submit tasks until each thread has one and a second one waits; then the suspects, one after another."""
         threads = self._count_threads()
         while self._waiting and len(self._tasks) < TASKS_PER_WORKER * threads:
             share = math.ceil(len(self._waiting) / (TASKS_PER_WORKER * threads))
@@ -181,14 +205,15 @@ class _Tasks:
 
     def _submit_task(self, chunks: Sequence[RunChunk], deaths: int | None = None) -> None:
         """Submit a task. `deaths` is that of a suspect."""
-        with report_lost_scheduler(self._address):
+        first = chunks[0]
+        with self._report_lost_scheduler():
             future = self._client.submit(
                 compute_chunks,
                 self._plugin_name,
                 chunks,
                 str(self._folder.parent.absolute() / RECORDINGS),
                 # Unique, so that two processes can compute one campaign with one scheduler.
-                key=f"{self._plugin_name}-{chunks[0].name}-{len(chunks)}-{deaths}",
+                key=f"{self._plugin_name}-{first.name}-{first.runs[0]}-{len(first.runs)}-{len(chunks)}-{deaths}",
                 pure=False,
             )
         self._tasks[future] = _Task(tuple(chunks), time.monotonic(), deaths)
@@ -199,31 +224,56 @@ class _Tasks:
 
         task = self._tasks[future]  # it stays there if it raises an error, so that `run` cancels it
         try:
-            tables = future.result()
+            results: Sequence[ChunkRows] = future.result()
         except KilledWorker as error:
-            deaths = 0 if task.deaths is None else task.deaths + error.allowed_failures + 1
-            if deaths < MAX_DEATHS:
-                del self._tasks[future]
-                self._suspects.extend((chunk, deaths) for chunk in task.chunks)
-                return
-            tables = [self._give_up(chunk, deaths) for chunk in task.chunks]
+            del self._tasks[future]
+            self._handle_death(task, error.allowed_failures + 1)
+            return
         except NavsenseError:
             raise
         except Exception as error:  # failed runs are rows: this is an error of the worker or of the connection
             text = f"{type(error).__name__}: {error}"
             remedy = "start workers with the versions of this process; the complete chunks are kept"
             raise SimulationError("a worker of the scheduler", self._address, allowed=text, remedy=remedy) from error
-        else:
-            duration = (time.monotonic() - task.start) / len(task.chunks)
-            self._chunk_duration = min(self._chunk_duration, duration)
         del self._tasks[future]
-        for name, table in tables:
-            write_table(table, self._folder / f"{name}.parquet")
-            self._finished += len(self._chunks[name].runs)
+        if task.deaths is None:  # not a part of a chunk
+            self._chunk_duration = max(result.duration for result in results)
+        for result in results:
+            self._store(result.chunk, result.rows)
+        self._warn_of_failures()
 
-    def _give_up(self, chunk: RunChunk, deaths: int) -> tuple[str, Any]:
-        """Return rows with an error for a chunk whose workers died."""
-        error = f"its process died {deaths} times; this is a lack of memory or a crash of a library"
-        rows = [Row(run, {}, failure=error) for run in chunk.runs]
-        table = make_table(rows, self._campaign.points[chunk.point], has_recording=bool(self._campaign.recordings))
-        return chunk.name, table
+    def _handle_death(self, task: _Task, count: int) -> None:
+        """Repeat the runs of a task that ended a number of workers, or give up the run that is to blame."""
+        if task.deaths is None:
+            self._suspects.extend((chunk, 0) for chunk in task.chunks)
+            return
+        (chunk,), deaths = task.chunks, task.deaths + count
+        if len(chunk.runs) > 1:
+            self._suspects.extendleft((replace(chunk, runs=(run,)), 0) for run in reversed(chunk.runs))
+        elif deaths < MAX_DEATHS:
+            self._suspects.appendleft((chunk, deaths))
+        else:
+            error = f"its process died {deaths} times; this is a lack of memory or a crash of a library"
+            self._store(chunk, [Row(chunk.runs[0], {}, failure=error)])
+
+    def _store(self, part: RunChunk, rows: Sequence[Row]) -> None:
+        """Keep the rows of a chunk or of a part of it. Write the chunk if all of its rows are there."""
+        chunk = self._chunks[part.name]
+        stored = self._rows.setdefault(chunk.name, {})
+        stored.update((row.run, row) for row in rows)
+        if len(stored) < len(chunk.runs):
+            return
+        rows = fail_other_kinds([stored[run] for run in chunk.runs])
+        point, has_recording = self._campaign.points[chunk.point], bool(self._campaign.recordings)
+        write_table(make_table(rows, point, has_recording=has_recording), self._folder / f"{chunk.name}.parquet")
+        del self._rows[chunk.name]
+        self._finished += len(chunk.runs)
+        self._failures.update(row.failure for row in rows)
+
+    def _warn_of_failures(self) -> None:
+        """Warn once if all runs of the first chunks failed with the same error, so that the user can stop."""
+        if self._has_checked or not self._finished:
+            return
+        self._has_checked = True
+        if len(self._failures) == 1 and (error := next(iter(self._failures))):
+            LOG.warning("all %d runs so far have failed: %s; to stop, press Ctrl-C", self._finished, error)

@@ -1,46 +1,46 @@
 """What a worker does: it simulates the runs of a chunk and reduces each one to a row.
 
-Each process unpacks the campaign once. Its first simulation compiles the kernels. It holds a lock of the machine
-meanwhile, so that one process compiles them and the others read them from the cache.
+Each process unpacks the campaign once. Its first simulation compiles the kernels of the first point. Other points can
+need more kernels. A process that compiles holds a lock, so that the other ones wait and read the cache. The threads of
+a process share the lock.
 """
 
 from __future__ import annotations
 
 import fcntl
-import getpass
 import io
 import logging
 import os
 import sys
-import tempfile
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
-from functools import cache
+from dataclasses import dataclass, replace
 from pathlib import Path
 from pickle import PicklingError
-from typing import TYPE_CHECKING
+from typing import Any
 
 import cloudpickle
 from distributed import WorkerPlugin, get_worker
 
 from navsense.campaigns.campaign import Campaign, RunChunk
 from navsense.campaigns.digest import list_local_modules, list_versions
-from navsense.campaigns.rows import DESCRIPTION, Row, check_values, describe_error, make_table
-from navsense.core.errors import NavsenseError, SimulationError
-from navsense.core.inputs import FileKind, read_bytes
+from navsense.campaigns.rows import CHUNKS, Row, check_values, describe_error, find_place
+from navsense.core.errors import SimulationError
 from navsense.core.kernels import COMPILATION_CALLBACKS
 from navsense.runner.run import Run
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 LOG = logging.getLogger(__name__)
 
 WARM_DURATION = 2.0
 """Longest duration (s) of the first simulation of a process, which compiles the kernels."""
 
-_FILE_KIND = FileKind("campaign", SimulationError, "must be the description of a campaign")
+LOCK_TIMEOUT = 300.0
+"""Longest time (s) until a process compiles although another one has the lock."""
+
+LOCK_NAME = "navsense-campaign.lock"
+"""File in the folder of the cache of kernels, or in that of the caches of the user."""
 
 
 def pack_campaign(campaign: Campaign) -> bytes:
@@ -74,6 +74,15 @@ class CampaignPlugin(WorkerPlugin):
         self.data, self.digest, self.folders, self.name = data, digest, tuple(folders), name
         self.versions = dict(list_versions())
         self._campaign: Campaign | None = None
+        self._guard = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a worker gets: a lock cannot be sent."""
+        return {name: value for name, value in vars(self).items() if name != "_guard"}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Store the campaign on a worker."""
+        vars(self).update(state, _guard=threading.Lock())
 
     def load_campaign(self, address: str) -> Campaign:
         """Return the campaign. The first call of a process compiles the kernels.
@@ -81,19 +90,24 @@ class CampaignPlugin(WorkerPlugin):
         Raises `SimulationError` with the address of this worker if its versions differ from those of the client, or if
         a module is missing.
         """
-        if self._campaign is None:
-            check_versions(self.versions, list_versions(), address)  # before code that other versions may not read
-            sys.path += [folder for folder in self.folders if folder not in sys.path]
-            try:
-                campaign: Campaign = cloudpickle.load(io.BytesIO(self.data))
-            except ImportError as error:
-                remedy = "install the module where the worker runs"
-                raise SimulationError(f"worker {address}", allowed=str(error), remedy=remedy) from None
-            with lock_compilation(), suppress(Exception):  # its errors are those of the runs below
-                short = replace(campaign, duration=min(campaign.duration, WARM_DURATION))
-                short.simulate(campaign.points[0], (campaign.runs[0],))
-            self._campaign = campaign
-        return self._campaign
+        with self._guard:  # threads of this process
+            if self._campaign is None:
+                self._campaign = self._unpack_campaign(address)
+            return self._campaign
+
+    def _unpack_campaign(self, address: str) -> Campaign:
+        """Return the campaign after a short simulation, which compiles the kernels."""
+        check_versions(self.versions, list_versions(), address)  # before code that other versions may not read
+        sys.path += [folder for folder in self.folders if folder not in sys.path]
+        try:
+            campaign: Campaign = cloudpickle.load(io.BytesIO(self.data))
+        except ImportError as error:
+            remedy = "install the module where the worker runs"
+            raise SimulationError(f"worker {address}", allowed=str(error), remedy=remedy) from None
+        with lock_compilation(), suppress(Exception):  # its errors are those of the runs below
+            short = replace(campaign, duration=min(campaign.duration, WARM_DURATION))
+            short.simulate(campaign.points[0], (campaign.runs[0],))
+        return campaign
 
 
 def check_versions(expected: Mapping[str, str], found: Mapping[str, str], address: str) -> None:
@@ -113,56 +127,120 @@ def check_versions(expected: Mapping[str, str], found: Mapping[str, str], addres
         raise SimulationError(f"versions of the worker {address}: {there}", allowed=allowed, remedy=remedy)
 
 
+def get_token_name(digest: str) -> str:
+    """Return the name of the file in the folder of the chunks that shows a worker the folder of the client."""
+    return f"{digest[:16]}.token"
+
+
 def check_folder(folder: Path, digest: str, address: str) -> None:
     """Raise `SimulationError` if a folder for recordings is not that of the client: on another machine, for example.
 
-    digest: that of the campaign. The description of the campaign, next to the folder, contains it.
+    digest: that of the campaign. The client writes a file whose name contains it.
     """
-    try:
-        description = read_bytes(str(folder.parent / DESCRIPTION), _FILE_KIND)
-    except NavsenseError:
-        description = b""
-    if digest.encode() not in description or not folder.is_dir():
-        allowed = f"the worker {address} does not see the files of the client there"
+    token = folder.parent / CHUNKS / get_token_name(digest)
+    if not (token.is_file() and folder.is_dir()):
+        allowed = f"the worker {address} does not see the file {token} of the client"
         remedy = "write to a folder that all machines share under the same path"
         raise SimulationError("folder of recordings", str(folder), allowed=allowed, remedy=remedy)
 
 
+class CompilationLock:
+    """A lock of the processes of a user on this machine, which the threads of a process hold together."""
+
+    def __init__(self) -> None:
+        """Begin without threads."""
+        self._guard = threading.Lock()
+        self._holders = 0
+        self._descriptor: int | None = None
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Hold the lock. Without a folder for its file, and after `LOCK_TIMEOUT`, the block runs without it."""
+        with self._guard:  # other threads wait here until this process has the lock
+            if self._holders == 0:
+                self._lock()
+            self._holders += 1
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._holders -= 1
+                if self._holders == 0 and self._descriptor is not None:
+                    os.close(self._descriptor)
+                    self._descriptor = None
+
+    def _lock(self) -> None:
+        """Wait for the lock of the file."""
+        folder = find_cache_folder()
+        if folder is None:
+            return
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        except OSError:
+            return
+        deadline = time.monotonic() + LOCK_TIMEOUT
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() < deadline:
+                    time.sleep(0.05)
+                    continue
+                LOG.warning("another process compiles kernels for %g s; this one compiles them too", LOCK_TIMEOUT)
+            except OSError:  # a file system without locks
+                pass
+            else:
+                self._descriptor = descriptor
+                return
+            os.close(descriptor)
+            return
+
+
+def find_cache_folder() -> Path | None:
+    """Return the folder of the cache of kernels, or that of the caches of the user; None for a user without one."""
+    folder = os.environ.get("NUMBA_CACHE_DIR")
+    if folder:
+        return Path(folder)
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "navsense"
+    except RuntimeError:  # the user has no home
+        return None
+
+
+COMPILATION_LOCK = CompilationLock()
+"""The lock of this process."""
+
+
 @contextmanager
 def lock_compilation() -> Iterator[None]:
-    """Hold a lock from the first compilation of a kernel to the end of the block.
-
-    The processes of a user on a machine share the lock, so that one of them compiles and the others read its cache.
-    """
+    """Hold `COMPILATION_LOCK` from the first compilation of a kernel in this thread to the end of the block."""
+    thread, has_lock = threading.get_ident(), False
     with ExitStack() as stack:
 
-        @cache
         def lock_once() -> None:
-            LOG.warning("compiling kernels, which takes up to a minute; later runs use the cache")
-            stack.enter_context(lock_machine())
+            nonlocal has_lock
+            if threading.get_ident() == thread and not has_lock:
+                has_lock = True
+                LOG.warning("compiling kernels, which takes up to a minute; later runs use the cache")
+                stack.enter_context(COMPILATION_LOCK.hold())
 
         COMPILATION_CALLBACKS.append(lock_once)
         stack.callback(COMPILATION_CALLBACKS.remove, lock_once)
         yield
 
 
-@contextmanager
-def lock_machine() -> Iterator[None]:
-    """Hold a lock that the processes of a user on this machine share. Without locks, do nothing."""
-    path = Path(tempfile.gettempdir()) / f"navsense-campaign-{getpass.getuser()}.lock"
-    descriptor = None
-    with suppress(OSError):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
+@dataclass(frozen=True)
+class ChunkRows:
+    """Rows of runs of a chunk, and the time (s) that they took."""
+
+    chunk: RunChunk
+    rows: Sequence[Row]
+    duration: float
 
 
-def compute_chunks(plugin_name: str, chunks: Sequence[RunChunk], folder: str) -> list[tuple[str, pa.Table]]:
-    """Return name and table of each chunk. `folder` is where recordings are written."""
+def compute_chunks(plugin_name: str, chunks: Sequence[RunChunk], folder: str) -> list[ChunkRows]:
+    """Return the rows of chunks. `folder` is where recordings are written."""
     worker = get_worker()
     plugin = worker.plugins[plugin_name]
     if not isinstance(plugin, CampaignPlugin):
@@ -170,17 +248,20 @@ def compute_chunks(plugin_name: str, chunks: Sequence[RunChunk], folder: str) ->
     campaign = plugin.load_campaign(worker.address)
     if campaign.recordings:
         check_folder(Path(folder), plugin.digest, worker.address)
-    return [(chunk.name, compute_chunk(campaign, chunk, Path(folder))) for chunk in chunks]
+    results = []
+    for chunk in chunks:
+        start = time.monotonic()
+        with lock_compilation():
+            rows = compute_rows(campaign, chunk, Path(folder))
+        results.append(ChunkRows(chunk, rows, time.monotonic() - start))
+    return results
 
 
-def compute_chunk(campaign: Campaign, chunk: RunChunk, folder: Path) -> pa.Table:
+def compute_rows(campaign: Campaign, chunk: RunChunk, folder: Path) -> Sequence[Row]:
     """Return the rows of a chunk. A run that fails has a row with the text of its error."""
-    point = campaign.points[chunk.point]
     if campaign.reduce is None:
-        rows = [_record_run(campaign, chunk, number, folder) for number in chunk.runs]
-    else:
-        rows = _reduce_runs(campaign, chunk, chunk.runs, folder)
-    return make_table(rows, point, has_recording=bool(campaign.recordings))
+        return [_record_run(campaign, chunk, number, folder) for number in chunk.runs]
+    return _reduce_runs(campaign, chunk, chunk.runs, folder)
 
 
 def _get_recording_name(campaign: Campaign, chunk: RunChunk, number: int) -> str:
@@ -211,11 +292,17 @@ def _reduce_runs(campaign: Campaign, chunk: RunChunk, numbers: Sequence[int], fo
 
 def _reduce_run(campaign: Campaign, run: Run, chunk: RunChunk, number: int, folder: Path) -> Row:
     """Return the row of a run, and write its recording."""
+    place = ""
     try:
         recording = _get_recording_name(campaign, chunk, number) if campaign.recordings else ""
         if recording:
             run.save(folder / recording)
-        values = {} if campaign.reduce is None else check_values(campaign.reduce(run))
-    except Exception as error:  # noqa: BLE001
-        return Row(number, {}, failure=describe_error(error))
+        try:
+            result = {} if campaign.reduce is None else campaign.reduce(run)
+        except BaseException as error:
+            place = find_place(error)
+            raise
+        values = check_values(result, campaign.paths)
+    except BaseException as error:  # noqa: BLE001  # SystemExit of `reduce` would end the worker
+        return Row(number, {}, failure=place + describe_error(error))
     return Row(number, values, recording)

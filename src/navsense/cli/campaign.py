@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +16,7 @@ from navsense.cli.progress import make_bars
 from navsense.cli.tables import Column, print_table
 from navsense.core.errors import SimulationError
 from navsense.core.text import format_count, format_duration
+from navsense.parameters import format_value
 
 if TYPE_CHECKING:
     from navsense.campaigns.result import CampaignResult
@@ -23,23 +25,26 @@ if TYPE_CHECKING:
 MAX_FAILURES = 5
 """Largest number of failed runs that are printed."""
 
+MAX_POINTS = 20
+"""Largest number of points of the sweep whose columns are printed."""
+
 
 @contextmanager
 def show_runs() -> Iterator[Progress]:
     """Yield a progress function that shows the number of runs, and the time that is left."""
     with make_bars() as bars:
-        task = bars.add_task("runs", total=None, status="")
         start, first = time.monotonic(), 0
 
         def advance(done: int, total: int) -> None:
             nonlocal start, first
-            if bars.tasks[0].total is None:
+            if not bars.tasks:  # no bar before an error of the arguments
+                bars.add_task("runs", total=total, status="")
                 start, first = time.monotonic(), done
             status = f"{done} of {total}"
             if first < done < total:
                 left = (time.monotonic() - start) * (total - done) / (done - first)
                 status += f", about {format_duration(round(left))} left"
-            bars.update(task, completed=done, total=total, status=status, refresh=True)
+            bars.update(bars.tasks[0].id, completed=done, total=total, status=status, refresh=True)
 
         yield advance
 
@@ -96,11 +101,12 @@ def campaign(
     print_columns(result)
     for failure in result.failures[:MAX_FAILURES]:
         values = "".join(f", {path} = {value}" for path, value in failure.parameters.items())
-        click.echo(f"warning: run {failure.run}{values}: {failure.error}; repeat it: {failure.command}", err=True)
+        click.echo(f"warning: run {failure.run}{values}: {failure.error}; repeat the run: {failure.command}", err=True)
     if len(result.failures) > MAX_FAILURES:
         more = format_count(len(result.failures) - MAX_FAILURES, "more failed run")
         click.echo(f"warning: {more}, see the column failure of {folder}/results.parquet", err=True)
-    click.echo(f"wrote {folder}/results.parquet: {format_count(result.table.num_rows, 'run')}")
+    reused = f", {result.reused} of them computed before" if result.reused else ""
+    click.echo(f"wrote {folder}/results.parquet: {format_count(result.table.num_rows, 'run')}{reused}")
     if report is not None:
         from navsense.report.campaign_page import write_campaign
 
@@ -125,17 +131,29 @@ def make_tls_settings(scheduler: str | None, files: Sequence[str | None]) -> Abs
 
 
 def print_columns(result: CampaignResult) -> None:
-    """Print mean, standard deviation and quantiles of each column of finite numbers."""
+    """Print mean, standard deviation and quantiles of each column of finite numbers, for each point of the sweep.
+
+    The mean of truth values is their rate; they have no other numbers.
+    """
     import numpy as np
 
-    rows = []
+    points = result.campaign.points[:MAX_POINTS]
+    runs, rows = len(result.campaign.runs), []
     for name in result.columns:
-        values = result.get_scalars(name)
-        finite = None if values is None else values[np.isfinite(values)]
-        if finite is not None and finite.size > 1:
-            low, median, high = np.quantile(finite, (0.05, 0.5, 0.95))
-            numbers = (finite.mean(), finite.std(ddof=1), low, median, high)
-            rows.append((name, f"{finite.size}", *(f"{number:.4g}" for number in numbers)))
+        for index, point in enumerate(points):
+            values = replace(result, table=result.table.slice(index * runs, runs)).get_scalars(name)
+            finite = None if values is None else values[np.isfinite(values)]
+            if finite is None or finite.size == 0:
+                continue
+            numbers = [finite.mean()]
+            if str(result.table.schema.field(name).type) != "bool" and finite.size > 1:
+                numbers += [finite.std(ddof=1), *np.quantile(finite, (0.05, 0.5, 0.95))]
+            texts = [f"{number:.4g}" for number in numbers]
+            swept = [format_value(value) for value in point.values()]
+            rows.append((name, *swept, f"{finite.size}", *texts, *[""] * (5 - len(texts))))
     if rows:
+        columns = [Column("column", "name"), *(Column(path, "name") for path in result.campaign.paths)]
         names = ("runs", "mean", "stddev", "5 %", "median", "95 %")
-        print_table((Column("column", "name"), *(Column(name, "number") for name in names)), rows, verbose=False)
+        print_table((*columns, *(Column(name, "number") for name in names)), rows, verbose=False)
+    if len(result.campaign.points) > MAX_POINTS:
+        click.echo(f"the first {MAX_POINTS} of {len(result.campaign.points)} points; --report has all of them")

@@ -91,7 +91,7 @@ def _call_before_compilation() -> None:
     """Call all callbacks. Without one, log once that kernels are compiled: no other sign would show it."""
     if not COMPILATION_CALLBACKS:
         _log_compilation()
-    for callback in COMPILATION_CALLBACKS:
+    for callback in tuple(COMPILATION_CALLBACKS):  # other threads can change the list
         callback()
 
 

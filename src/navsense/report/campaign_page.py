@@ -19,8 +19,8 @@ import numpy as np
 
 from navsense.analysis import monte_carlo, theory
 from navsense.campaigns.experiment_file import ReportColumns, find_declared_noise
-from navsense.campaigns.result import COMMAND, CampaignResult
-from navsense.campaigns.rows import RUN
+from navsense.campaigns.result import CampaignResult
+from navsense.campaigns.rows import COMMAND, RUN
 from navsense.core.errors import SimulationError
 from navsense.core.names import suggest_name
 from navsense.core.text import format_count
