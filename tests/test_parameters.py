@@ -74,6 +74,23 @@ def test_a_part_replaces_what_parts_define(world: ns.world.World) -> None:
     assert ns.with_parameters(back, {"imu.part": "stim300"}).sensor("imu").spec == world.sensor("imu").spec
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_part_does_not_replace_other_parameters(world: ns.world.World, order: int) -> None:
+    values = {"imu.part": "adis16460", "imu.angular_velocity_x.stddev": 0.25}
+    spec: Any = ns.with_parameters(world, dict(list(values.items())[::order])).sensor("imu").spec
+    part = ns.sensors.Imu.from_part("adis16460")
+    assert spec.angular_velocity_x == replace(part.angular_velocity_x, stddev=0.25)
+    assert spec.angular_velocity_y == part.angular_velocity_y
+
+
+def test_the_later_one_of_two_paths_of_a_field_wins(world: ns.world.World) -> None:
+    path = "auv::dvl_link::dvl.misalignment"
+    changed = ns.with_parameters(world, {"dvl.misalignment.*": 0.5, "dvl.misalignment.1": 0.25})
+    assert get_value(changed, path) == (0.5, 0.25, 0.5)
+    changed = ns.with_parameters(world, {"dvl.misalignment.1": 0.25, "dvl.misalignment.*": 0.5})
+    assert get_value(changed, path) == (0.5, 0.5, 0.5)
+
+
 def test_every_listed_parameter_can_be_set_to_its_value(world: ns.world.World) -> None:
     for path, value in ns.parameters.list_parameters(world):
         if not path.startswith("world.scene") and value != ():

@@ -63,7 +63,9 @@ class _PathError(SimulationError):
 def with_parameters(world: World, values: Mapping[str, ParameterValue]) -> World:
     """Return the world with other values of parameters.
 
-    values: by path, in the order in which they are set. A part of the catalogue sets many fields, so set it first.
+    values: by path. Parts of the catalogue are set first, because a part sets many fields. Other values are set in
+        their order: of two paths that refer to the same field, such as `imu.misalignment.*` and `imu.misalignment.0`,
+        the later one wins.
 
     Raises `SimulationError` for a path that the world does not have and for a value of another type, and the errors of
     the specifications for an invalid value.
@@ -72,7 +74,7 @@ def with_parameters(world: World, values: Mapping[str, ParameterValue]) -> World
     >>> noisy.sensor("imu").spec.angular_velocity_x.stddev, noisy.sensor("imu").rate
     (0.01, 100.0)
     """
-    for path, value in values.items():
+    for path, value in order_parameters(values).items():
         try:
             world = _set_parameter(world, path, value)
         except NavsenseError as error:
@@ -81,6 +83,21 @@ def with_parameters(world: World, values: Mapping[str, ParameterValue]) -> World
             what = f"parameter {path}: {error.what}"
             raise SimulationError(what, error.value, allowed=error.allowed, remedy=error.remedy) from error
     return world
+
+
+def order_parameters(
+    values: Mapping[str, ParameterValue], more: Mapping[str, ParameterValue] | None = None
+) -> dict[str, ParameterValue]:
+    """Return the values in the order in which they are set: parts of the catalogue first.
+
+    more: values that are set after `values`, and that replace those of the same path.
+
+    >>> ns.parameters.order_parameters({"imu.rate": 100.0, "imu.part": "stim300"}, {"imu.rate": 200.0})
+    {'imu.part': 'stim300', 'imu.rate': 200.0}
+    """
+    more = more or {}
+    merged = {**{path: value for path, value in values.items() if path not in more}, **more}
+    return dict(sorted(merged.items(), key=lambda item: item[0].partition(".")[2] != PART))
 
 
 def list_parameters(world: World) -> Iterator[tuple[str, ParameterValue]]:

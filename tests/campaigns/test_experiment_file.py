@@ -144,6 +144,22 @@ def test_command_replaces_the_motion_and_adds_the_faults_of_a_point(folder: Path
     assert np.array_equal(run.truth["robot"].position, expected.truth["robot"].position)
 
 
+def test_a_part_of_a_point_keeps_the_parameters_of_the_file(folder: Path) -> None:
+    parameters = f"[parameters]\n'{STDDEV}' = 0.5\n'imu.rate' = 50.0\n"
+    sweep = "[sweep]\n'imu.angular_velocity_y.stddev' = [0.25]\n'imu.part' = ['adis16460']\n'imu.rate' = [20.0]\n"
+    campaign = read(folder, HEAD + parameters + sweep).campaign
+    spec: Any = campaign.make_point_world(campaign.points[0]).sensor("imu").spec
+    part = ns.sensors.Imu.from_part("adis16460")
+    assert (spec.angular_velocity_x.stddev, spec.angular_velocity_y.stddev) == (0.5, 0.25)
+    assert spec.angular_velocity_z == part.angular_velocity_z
+    words = shlex.split(campaign.format_command(campaign.points[0], 2))
+    done = CliRunner().invoke(cli, [*words[1:], "-o", str(folder / "run.npz")])
+    assert done.exit_code == 0, done.output
+    run, expected = ns.open(folder / "run.npz"), campaign.simulate(campaign.points[0], (2,)).select_run(2)
+    assert run["imu"].time.size == 20
+    assert np.array_equal(run["imu"]["angular_velocity"], expected["imu"]["angular_velocity"])
+
+
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [

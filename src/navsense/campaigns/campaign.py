@@ -24,7 +24,7 @@ from navsense.core.text import format_count
 from navsense.fault_file import with_faults
 from navsense.motion.base import Motion
 from navsense.motion.joints import JointTracks
-from navsense.parameters import ParameterValue, with_parameters
+from navsense.parameters import ParameterValue, order_parameters, with_parameters
 from navsense.recordings import find_output_format
 from navsense.runner.run import (
     JointSource,
@@ -66,6 +66,7 @@ class Campaign:
     """What a campaign computes, see `navsense.campaign` for the fields. `read_experiment` returns one.
 
     points: values of parameters, one mapping for each point of the sweep.
+    parameters: values of parameters that `world` has at all points. They are set again after a part of a point.
     fault_worlds: the world with each file of faults, by the path in the points; "" for the world itself.
     motion_logs: the motions that points select, by model and path.
     run_memory: memory (bytes) of the arrays of one run.
@@ -77,6 +78,7 @@ class Campaign:
     duration: float
     reduce: Reduce | None
     points: tuple[Point, ...] = ({},)
+    parameters: Point = field(default_factory=dict)
     seed: int = 0
     motions: Mapping[str, Motion] | None = None
     joints: JointTracks | None = None
@@ -118,7 +120,7 @@ class Campaign:
         for world in (self.world, *(self.fault_worlds or {}).values()):
             digest.add(hash_world(world))
         digest.add((self.motions, self.joints, self.motion_logs))
-        digest.add((self.duration, self.seed, self.epoch, self.truth_rate, self.recordings))
+        digest.add((dict(self.parameters), self.duration, self.seed, self.epoch, self.truth_rate, self.recordings))
         digest.add(self.reduce)
         return digest.hexdigest()
 
@@ -136,7 +138,7 @@ class Campaign:
         """Return the world of a point. Raises the errors of `with_parameters`."""
         world = self.world if self.fault_worlds is None else self.fault_worlds[str(point.get(FAULTS, ""))]
         values = {path: value for path, value in point.items() if path != FAULTS and not is_motion_path(path)}
-        return with_parameters(world, values) if values else world
+        return with_parameters(world, order_parameters(self.parameters, values))
 
     def make_point_motions(self, point: Point) -> dict[str, Motion]:
         """Return the motions of a point by model name."""
@@ -184,6 +186,7 @@ def make_campaign(
     *,
     reduce: Reduce | None,
     sweep: Mapping[str, Sequence[ParameterValue]] | Sequence[Point] | None = None,
+    parameters: Point | None = None,
     seed: int = 0,
     motion: MotionSource | Mapping[str, MotionSource] | None = None,
     joints: JointSource | None = None,
@@ -193,7 +196,10 @@ def make_campaign(
     recordings: str = "",
     command: ShellCommand | PythonCommand | None = None,
 ) -> Campaign:
-    """Check all arguments and return the campaign. Raises `SimulationError` and the errors of `simulate`."""
+    """Check all arguments and return the campaign. Raises `SimulationError` and the errors of `simulate`.
+
+    parameters: values of parameters at all points of the sweep.
+    """
     if reduce is None and not recordings:
         remedy = "give reduce=function, or recordings='.mcap'"
         raise SimulationError(
@@ -207,7 +213,7 @@ def make_campaign(
         find_output_format(Path(f"run{recordings}"), world)
     numbers = check_run_numbers(runs)
     points = make_points(sweep)
-    world = apply_fidelity(world, fidelity)
+    world = with_parameters(apply_fidelity(world, fidelity), parameters or {})
     with inputs.collect_inputs(world.sources) as sources:
         motions, tracks = load_logs(world, motion, joints)
         world = replace_joint_tracks(world, tracks)
@@ -221,6 +227,7 @@ def make_campaign(
         duration=0.0,
         reduce=reduce,
         points=points,
+        parameters=parameters or {},
         seed=seed,
         motions=motions,
         joints=tracks,

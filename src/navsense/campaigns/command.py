@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from navsense.campaigns.digest import hash_world
 from navsense.campaigns.sweep import Point
 from navsense.core.errors import NavsenseError
-from navsense.parameters import format_value
+from navsense.parameters import ParameterValue, format_value, order_parameters
 from navsense.runner.run import JointSource, MotionSource
 from navsense.sdf import load
 from navsense.simulation.fidelity import apply_fidelity
@@ -45,10 +45,12 @@ class ShellCommand:
 
     world: `navsense run WORLD` with the options that load the world and the joints.
     motions: paths of motion logs by model; "" is the only model.
+    parameters: values of parameters at all points.
     """
 
     world: str
     motions: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
 
     def format(self, duration: float, seed: int, point: Point, run: int) -> str:
         """Return the command that repeats a run at a point of the sweep."""
@@ -56,11 +58,10 @@ class ShellCommand:
         parts = ["--duration", repr(duration), "--seed", str(seed), "--run", str(run)]
         for model, log in _replace_motions(self.motions, logs).items():
             parts += ["--motion", f"{model}={log}" if model else log]
-        for path, value in point.items():
-            if path == FAULTS:
-                parts += ["--faults", str(value)] if value else []
-            elif not is_motion_path(path):
-                parts += ["--set", f"{path}={format_value(value)}"]
+        parts += ["--faults", str(point[FAULTS])] if point.get(FAULTS) else []
+        values = {path: value for path, value in point.items() if path != FAULTS and not is_motion_path(path)}
+        for path, value in order_parameters(self.parameters, values).items():
+            parts += ["--set", f"{path}={format_value(value)}"]
         return f"{self.world} {shlex.join(parts)}"
 
 

@@ -31,7 +31,7 @@ from navsense.core.errors import NavsenseError, SimulationError, Where
 from navsense.core.inputs import FileKind
 from navsense.core.names import suggest_name
 from navsense.core.toml_lines import KeyPath, read_toml_lines
-from navsense.parameters import format_value, with_parameters
+from navsense.parameters import order_parameters, with_parameters
 from navsense.sdf import load
 from navsense.world import MountedSensor, World
 
@@ -252,9 +252,11 @@ def read_experiment(path: str | os.PathLike[str]) -> Experiment:
         from navsense.fault_file import with_faults
 
         world = with_faults(world, folder / tables["faults"])
-    for name, value in tables.get("parameters", {}).items():
+    parameters = order_parameters(tables.get("parameters", {}))
+    checked = world
+    for name, value in parameters.items():
         with file.add_place("parameters", name):
-            world = with_parameters(world, {name: value})
+            checked = with_parameters(checked, {name: value})
     key = "latin_hypercube" if "latin_hypercube" in tables else "sweep" if "sweep" in tables else "world"
     with file.add_place(key):
         campaign = make_campaign(
@@ -263,6 +265,7 @@ def read_experiment(path: str | os.PathLike[str]) -> Experiment:
             tables.get("duration"),
             reduce=reduce,
             sweep=points,
+            parameters=parameters,
             seed=tables.get("seed", 0),
             motion=motion,
             joints=[str(folder / part) for part in tables["joints"]] if "joints" in tables else None,
@@ -441,13 +444,12 @@ def _make_command(tables: Mapping[str, Any], folder: Path, world_path: str) -> S
     parts += ["--faults", str(folder / tables["faults"])] if "faults" in tables else []
     for log in tables.get("joints", ()):
         parts += ["--joints", str(folder / log)]
-    for path, value in tables.get("parameters", {}).items():
-        parts += ["--set", f"{path}={format_value(value)}"]
     parts += ["--epoch", str(tables["epoch"])] if tables.get("epoch") else []
     parts += ["--truth-rate", repr(float(tables["truth_rate"]))] if "truth_rate" in tables else []
     motion = tables.get("motion", {})
     motions = {"": motion} if isinstance(motion, str) else motion
-    return ShellCommand(shlex.join(parts), {model: str(folder / log) for model, log in motions.items()})
+    logs = {model: str(folder / log) for model, log in motions.items()}
+    return ShellCommand(shlex.join(parts), logs, tables.get("parameters", {}))
 
 
 __all__ = ["Experiment", "Point", "ReportColumns", "read_experiment"]
