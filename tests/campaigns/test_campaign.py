@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ def result(world: ns.world.World, client: Client, tmp_path_factory: pytest.TempP
 
 
 def test_rows_are_those_of_single_runs(world: ns.world.World, result: CampaignResult) -> None:
-    assert result.campaign.chunk_size == 64
+    assert result.campaign.chunk_sizes == (64,)
     assert result.table["run"].to_pylist() == result.table["number"].to_pylist() == list(range(150))
     for number in (0, 63, 64, 149):
         alone = ns.simulate(world, 0.5, seed=7, runs=[number]).select_run(number)["imu"]["angular_velocity"]
@@ -99,12 +99,79 @@ def test_a_complete_campaign_computes_nothing(world: ns.world.World, result: Cam
 
 
 def test_more_runs_compute_only_the_new_chunks(world: ns.world.World, result: CampaignResult, client: Client) -> None:
-    before = list_chunk_times(result.folder)
-    more = ns.campaign(world, 192, 0.5, reduce=reduce, out=result.folder, seed=7, client=client)
+    before, calls = list_chunk_times(result.folder), []
+    more = ns.campaign(
+        world,
+        192,
+        0.5,
+        reduce=reduce,
+        out=result.folder,
+        seed=7,
+        client=client,
+        progress=lambda *call: calls.append(call),
+    )
+    assert calls[0] == (128, 192)  # the last chunk, of runs 128 to 149, was not full
     assert more.table.slice(0, 150).equals(result.table)
     new = set(list_chunk_times(result.folder)) - set(before)
     assert [name.partition("-")[2] for name in new] == ["000128-000191.parquet"]
     assert all(list_chunk_times(result.folder)[name] == time for name, time in before.items())
+
+
+def write_inputs(folder: Path) -> ns.world.World:
+    """Write logs and faults to a folder, and return a world with a joint."""
+    text = """<link name="arm"/><joint name="hinge" type="revolute"><parent>base</parent><child>arm</child>
+    <axis><xyz>0 0 1</xyz></axis></joint></model>"""
+    (folder / "robot.sdf").write_text(WORLD.replace("</model>", text))
+    for name in ("a.csv", "b.csv"):
+        (folder / name).write_text(MOTION.replace("2,4,", f"2,{ord(name[0])},"))
+        (folder / f"joint-{name}").write_text(f"time,hinge\n0,0\n2,{ord(name[0]) - 96}\n")
+    for kind in ("dropout", "stuck"):
+        (folder / f"{kind}.toml").write_text(f'fault = [{{of = "imu", kind = "{kind}", start = 0.1, end = 0.2}}]')
+    return ns.load(folder / "robot.sdf")
+
+
+def list_names(world: ns.world.World, **changes: Any) -> list[str]:
+    """Return the names of the chunks of a campaign."""
+    arguments: dict[str, Any] = {"runs": 128, "duration": 1.0, "reduce": reduce, "seed": 7, **changes}
+    return [chunk.name for chunk in make_campaign(world, **arguments).list_chunks()]
+
+
+def test_more_points_keep_the_chunks_of_the_others(tmp_path: Path) -> None:
+    world = write_inputs(tmp_path)
+    first = {"motion": str(tmp_path / "a.csv"), "faults": str(tmp_path / "dropout.toml"), "imu.rate": 100.0}
+    more = [
+        first | {"motion": str(tmp_path / "b.csv")},
+        first | {"faults": str(tmp_path / "stuck.toml")},
+        first | {"imu.rate": 1e5},
+    ]
+    alone, names = list_names(world, sweep=[first]), list_names(world, sweep=[*more, first])
+    assert names[-2:] == alone
+    assert len(set(names)) == len(names) > 8  # the chunks of the fast sensor have fewer runs
+    assert list_names(world, sweep=[first], runs=192)[:2] == alone
+
+
+def test_names_of_chunks_differ_with_the_content_of_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = write_inputs(tmp_path)
+    motion, joints, faults = (str(tmp_path / name) for name in ("a.csv", "joint-a.csv", "dropout.toml"))
+    plain, logs = {}, {"motion": motion, "joints": joints}
+    point = {"sweep": {"motion": [motion], "faults": [faults]}}
+    cases = (plain, logs, {"joints": joints}, point)
+    before = [list_names(world, **case) for case in cases]
+    assert [list_names(world, **case) for case in cases] == before
+
+    def check_change(name: str, text: str, changed: Sequence[bool]) -> None:
+        old = (tmp_path / name).read_text()
+        (tmp_path / name).write_text(text)
+        names = [list_names(ns.load(tmp_path / "robot.sdf"), **case) for case in cases]
+        assert [set(new).isdisjoint(old) for new, old in zip(names, before, strict=True)] == changed
+        (tmp_path / name).write_text(old)
+
+    check_change("a.csv", (tmp_path / "b.csv").read_text(), [False, True, False, True])
+    check_change("joint-a.csv", (tmp_path / "joint-b.csv").read_text(), [False, True, True, False])
+    check_change("dropout.toml", (tmp_path / "stuck.toml").read_text(), [False, False, False, True])
+    check_change("robot.sdf", (tmp_path / "robot.sdf").read_text() + "<!-- x -->", [True] * 4)
+    monkeypatch.setattr("navsense.campaigns.campaign.list_versions", lambda: {"numpy": "0"})
+    assert all(set(list_names(world, **case)).isdisjoint(old) for case, old in zip(cases, before, strict=True))
 
 
 def test_names_of_chunks_differ_with_everything_that_changes_rows(world: ns.world.World) -> None:
@@ -349,8 +416,8 @@ def test_number_of_workers_depends_on_the_memory_of_a_chunk(
     world: ns.world.World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     campaign = make_campaign(world, 1000, 3600.0, reduce=reduce)
-    chunk = campaign.run_memory * campaign.chunk_size + WORKER_MEMORY
-    assert campaign.run_memory * campaign.chunk_size <= CHUNK_MEMORY
+    chunk = campaign.chunk_memory + WORKER_MEMORY
+    assert campaign.chunk_memory <= CHUNK_MEMORY
     for free, cores, expected in ((7.0 * chunk, 16, 3), (7.0 * chunk, 2, 2), (0.1 * chunk, 16, 1), (math.inf, 16, 16)):
         monkeypatch.setattr(computation, "get_free_memory", partial(float, free))
         monkeypatch.setattr(os, "sched_getaffinity", lambda _process, cores=cores: set(range(cores)))
