@@ -25,6 +25,7 @@ from distributed import Client
 import navsense as ns
 from navsense.campaigns import computation, connection
 from navsense.campaigns.campaign import CHUNK_MEMORY, Reduce, make_campaign
+from navsense.campaigns.command import ShellCommand
 from navsense.campaigns.computation import WORKER_MEMORY, count_workers
 from navsense.campaigns.connection import open_client
 from navsense.campaigns.result import CampaignResult
@@ -172,6 +173,17 @@ def test_names_of_chunks_differ_with_the_content_of_each_file(tmp_path: Path, mo
     check_change("robot.sdf", (tmp_path / "robot.sdf").read_text() + "<!-- x -->", [True] * 4)
     monkeypatch.setattr("navsense.campaigns.campaign.list_versions", lambda: {"numpy": "0"})
     assert all(set(list_names(world, **case)).isdisjoint(old) for case, old in zip(cases, before, strict=True))
+
+
+def test_values_of_numpy_are_those_of_python(world: ns.world.World) -> None:
+    values = [0.125, 0.25]
+    plain = make_campaign(world, 1, 1.0, reduce=reduce, sweep={STDDEV: values, "imu.pose.position": [[1.0, 2.0, 3.0]]})
+    arrays = {STDDEV: np.array(values), "imu.pose.position": np.array([[1.0, 2.0, 3.0]])}
+    campaign = make_campaign(world, 1, 1.0, reduce=reduce, sweep=arrays)
+    assert campaign.points == plain.points
+    assert [chunk.name for chunk in campaign.list_chunks()] == [chunk.name for chunk in plain.list_chunks()]
+    command = ShellCommand("navsense run w.sdf").format(1.0, 0, campaign.points[0], 0)
+    assert command.endswith("--set 'imu.pose.position=[1.0, 2.0, 3.0]'")
 
 
 def test_names_of_chunks_differ_with_everything_that_changes_rows(world: ns.world.World) -> None:

@@ -1,13 +1,17 @@
-"""The digest of `reduce` changes with all code of the user that it calls."""
+"""The digest of values, and of `reduce` with all code of the user that it calls."""
 
 from __future__ import annotations
 
 import importlib
+import io
 import linecache
+import logging
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from navsense.campaigns.digest import Digest
@@ -77,6 +81,53 @@ def reduce(run): return 1
 """,
 }
 """Modules with a function `reduce` that calls `digest_helper.compute`, by how they refer to it."""
+
+
+def compute_value_digest(value: object) -> str:
+    """Return the digest of a value."""
+    digest = Digest()
+    digest.add(value)
+    return digest.hexdigest()
+
+
+def test_digest_of_a_logger_does_not_depend_on_other_loggers() -> None:
+    logger = logging.getLogger("digest_logger")
+    first = compute_value_digest(logger)
+    logging.getLogger("digest_logger.child").addHandler(logging.NullHandler())
+    logger.setLevel(logging.DEBUG)
+    assert compute_value_digest(logger) == first
+    assert compute_value_digest(logging.getLogger("digest_other")) != first
+
+
+@pytest.mark.parametrize("make", [threading.Lock, threading.RLock, threading.Event, io.StringIO, threading.local])
+def test_objects_of_the_process_have_the_digest_of_their_type(make: Callable[[], object]) -> None:
+    assert compute_value_digest(make()) == compute_value_digest(make())
+    assert compute_value_digest(make()) != compute_value_digest(None)
+
+
+def test_digest_of_arrays() -> None:
+    def make_objects(end: str) -> object:
+        return np.array([["a" * 3, None], [(1, 2.0), "x" + end]], dtype=object)
+
+    first = compute_value_digest(make_objects("a"))
+    assert compute_value_digest(make_objects("a")) == first
+    assert compute_value_digest(make_objects("b")) != first
+    named = [compute_value_digest(np.zeros(2, dtype=[(name, float)])) for name in ("x", "y")]
+    assert named[0] != named[1]
+
+
+def test_digest_of_a_variable_without_a_value() -> None:
+    def make(value: int | None) -> Callable[[], int]:
+        def get() -> int:
+            return number
+
+        if value is not None:
+            number = value
+        return get
+
+    digests = [compute_value_digest(make(value)) for value in (None, None, 1, 2)]
+    assert digests[0] == digests[1]
+    assert len(set(digests)) == 3
 
 
 @pytest.mark.requirement("CAM-1")

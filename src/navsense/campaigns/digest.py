@@ -3,6 +3,9 @@
 The digest is SHA-256 over the values of a world, of its motions and of all arguments, over the bytes of every file that
 the world reads, over the code of `reduce`, and over the versions of navsense and of the libraries that compute. The
 version of navsense is the digest of its modules, so that a change of the code counts.
+
+Objects of the process, such as loggers, locks and open files, do not determine rows. The digest has their type, and the
+name of a logger.
 """
 
 from __future__ import annotations
@@ -11,11 +14,17 @@ import dis
 import hashlib
 import importlib.util
 import inspect
+import io
+import logging
 import platform
+import sys
 import sysconfig
+import threading
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache, partial
@@ -31,6 +40,22 @@ from navsense.world import World
 
 LIBRARIES = ("llvmlite", "numba", "numpy", "scipy")
 """Libraries whose version can change a result."""
+
+_PROCESS_TYPES = (
+    ContextVar,
+    io.IOBase,
+    logging.Handler,
+    logging.Logger,
+    threading.Barrier,
+    threading.Condition,
+    threading.Event,
+    threading.Semaphore,
+    threading.Thread,
+    threading.local,
+    type(threading.Lock()),
+    type(threading.RLock()),
+)
+"""Types of objects that belong to a process: they cannot be compared with those of another one."""
 
 
 class Digest:
@@ -58,14 +83,16 @@ class Digest:
         """
         if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
             self._write(type(value).__name__, repr(value))
-        elif isinstance(value, np.ndarray):
-            self._write("array", f"{value.dtype.str} {value.shape}", np.ascontiguousarray(value).tobytes())
+        elif isinstance(value, np.ndarray) and not value.dtype.hasobject:
+            self._write("array", f"{value.dtype!r} {value.shape}", np.ascontiguousarray(value).tobytes())
         elif isinstance(value, Enum):
             self._write(type(value).__name__, value.name)
         elif isinstance(value, Where):  # the place in a file changes no result
             pass
         elif isinstance(value, types.BuiltinFunctionType):
             self._write("function", f"{value.__module__}.{value.__qualname__}")
+        elif isinstance(value, _PROCESS_TYPES):
+            self._write(type(value).__qualname__, value.name if isinstance(value, logging.Logger) else "")
         elif isinstance(value, type | types.FunctionType | types.ModuleType):
             self._add_code(value)
         else:
@@ -93,6 +120,9 @@ class Digest:
                 self._write("set", str(len(value)))
                 for element in sorted(value, key=repr):
                     self.add(element)
+            elif isinstance(value, np.ndarray):  # of objects: its bytes are addresses
+                self._write("array", f"{value.dtype!r} {value.shape}")
+                self.add(value.ravel().tolist())
             elif isinstance(value, types.MethodType):
                 self.add((value.__func__, value.__self__))
             elif isinstance(value, partial):
@@ -151,13 +181,24 @@ class Digest:
         """Add the source of a function, its defaults, and the values and modules that it refers to."""
         self._write("source", _get_source(function))
         self.add((function.__defaults__, function.__kwdefaults__))
-        self.add([cell.cell_contents for cell in function.__closure__ or ()])
+        for cell in function.__closure__ or ():
+            self._add_cell(cell)
         for name in _list_names(function.__code__):
             if name in function.__globals__:
                 self._write("name", name)
                 self.add(function.__globals__[name])
-        for name in _list_imports(function.__code__):
-            self.add(_import_local_module(name))
+        with search_folders([str(Path(function.__code__.co_filename).parent)]):
+            for name in _list_imports(function.__code__):
+                self.add(_import_local_module(name))
+
+    def _add_cell(self, cell: types.CellType) -> None:
+        """Add a variable of an outer function."""
+        try:
+            value = cell.cell_contents
+        except ValueError:  # not yet assigned
+            self._write("cell", "empty")
+        else:
+            self.add(value)
 
     def _add_attributes(self, value: Any) -> None:
         """Add the class of an object and its fields, or all of its attributes."""
@@ -184,6 +225,19 @@ def _reduce_object(value: object) -> Any:
         allowed = "has no content that can be compared, so a campaign with it cannot be resumed"
         remedy = "make it inside the function reduce"
         raise SimulationError("part of a campaign", kind, allowed=allowed, remedy=remedy) from error
+
+
+@contextmanager
+def search_folders(folders: Sequence[str]) -> Iterator[None]:
+    """Also search modules in these folders, after all others, until the end of the block."""
+    added = [folder for folder in folders if folder not in sys.path]
+    sys.path += added
+    try:
+        yield
+    finally:
+        for folder in added:
+            if folder in sys.path:
+                sys.path.remove(folder)
 
 
 def is_installed(module: types.ModuleType | None) -> bool:

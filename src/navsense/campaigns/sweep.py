@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import product
 from math import isfinite, log10
+from os import PathLike, fspath
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +35,18 @@ def make_points(sweep: Mapping[str, Sequence[ParameterValue]] | Sequence[Point] 
     points = _make_grid(sweep) if isinstance(sweep, Mapping) else _check_list(sweep)
     if not points:
         raise SimulationError("sweep", "has no point", allowed="must have values", remedy="omit the sweep")
-    return points
+    return tuple({path: _convert_value(value) for path, value in point.items()} for point in points)
+
+
+def _convert_value(value: Any) -> Any:
+    """Return a value as numbers, texts and lists of Python: arrays of NumPy as lists, paths as texts."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, PathLike):
+        return fspath(value)
+    if isinstance(value, list | tuple):
+        return [_convert_value(element) for element in value]
+    return value
 
 
 def _make_grid(sweep: Mapping[str, Sequence[ParameterValue]]) -> tuple[Point, ...]:
@@ -58,7 +71,7 @@ def _check_list(sweep: Sequence[Point]) -> tuple[Point, ...]:
         if set(point) != set(sweep[0]):
             allowed = f"must have the parameters of the first point: {', '.join(sweep[0])}"
             raise SimulationError(f"point {number} of the sweep", ", ".join(point), allowed=allowed)
-    return tuple(dict(point) for point in sweep)
+    return tuple(sweep)
 
 
 def latin_hypercube(
