@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,14 @@ def test_more_points_keep_the_chunks_of_the_others(tmp_path: Path) -> None:
     assert names[-2:] == alone
     assert len(set(names)) == len(names) > 8  # the chunks of the fast sensor have fewer runs
     assert list_names(world, sweep=[first], runs=192)[:2] == alone
+
+
+def test_names_of_chunks_depend_on_the_order_of_a_point_but_not_on_files_of_navsense(world: ns.world.World) -> None:
+    point = {"imu.angular_velocity_*.stddev": 0.5, STDDEV: 0.25}
+    names = list_names(world, sweep=[point])
+    assert set(names).isdisjoint(list_names(world, sweep=[dict(reversed(point.items()))]))
+    part = str(Path(ns.__file__).parent / "sensors" / "catalogue.py")  # whether it is read depends on earlier worlds
+    assert list_names(replace(world, sources=world.sources | {part}), sweep=[point]) == names
 
 
 def test_names_of_chunks_differ_with_the_content_of_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from navsense.campaigns.command import FAULTS, MOTION, PythonCommand, ShellCommand, get_model_name, is_motion_path
-from navsense.campaigns.digest import Digest, hash_file, hash_world, list_versions
+from navsense.campaigns.digest import Digest, hash_file, hash_world, is_installed_file, list_versions
 from navsense.campaigns.sweep import Point, make_points
 from navsense.core import inputs
 from navsense.core.errors import SimulationError
@@ -111,11 +111,13 @@ class Campaign:
     def base_digest(self) -> str:
         """The digest of everything but the points, their logs and faults, and the run numbers."""
         digest = Digest()
-        digest.add(sorted(hash_file(path) for path in self.world.sources))
+        digest.add(sorted(hash_file(path) for path in self.world.sources if not is_installed_file(path)))
         digest.add(list_versions())
         digest.add(hash_world(self.world))
         digest.add(self.motions)
-        digest.add((dict(self.parameters), self.duration, self.seed, self.epoch, self.truth_rate, self.recordings))
+        digest.add(
+            (tuple(self.parameters.items()), self.duration, self.seed, self.epoch, self.truth_rate, self.recordings)
+        )
         digest.add(self.reduce)
         return digest.hexdigest()
 
@@ -141,7 +143,7 @@ class Campaign:
             for runs in groups[size]:
                 digest = Digest()
                 is_range = runs[-1] - runs[0] == len(runs) - 1
-                digest.add((self.base_digest, dict(point), logs, None if is_range else runs))
+                digest.add((self.base_digest, tuple(point.items()), logs, None if is_range else runs))
                 yield RunChunk(index, runs, f"{digest.hexdigest()[:16]}-{runs[0]:06d}-{runs[-1]:06d}")
 
     def make_point_world(self, point: Point) -> World:
