@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 import navsense as ns
 from navsense.cli import cli
+from navsense.cli.options import parse_parameter_options
 
 pytestmark = pytest.mark.requirement("CAM-1")
 
@@ -139,6 +140,12 @@ def test_option_of_the_command_line(tmp_path: Path) -> None:
     expected = ns.with_parameters(ns.load(world), {"imu.angular_velocity_*.stddev": 0.5, "imu.rate": 200})
     rate = ns.simulate(expected, 1.0)["imu"]["angular_velocity"]
     assert np.array_equal(ns.open(out)["imu"]["angular_velocity"], rate)
+
+
+@pytest.mark.parametrize("text", ["1", "true", "null", "NaN", '"x"', "[1]", "never", "a b", ""])
+def test_texts_in_commands_are_read_as_texts(text: str) -> None:
+    option = f"a.b={ns.parameters.format_value(text)}"
+    assert parse_parameter_options((option,)) == {"a.b": text}
 
 
 @pytest.mark.parametrize("options", ["--set imu.rate", "--set =3", "--set imu.rate=1 --set imu.rate=2"])

@@ -29,6 +29,7 @@ import numpy as np
 
 from navsense.core.errors import NavsenseError, SimulationError
 from navsense.core.geodesy import Origin
+from navsense.core.inputs import parse_json
 from navsense.core.names import resolve_name, suggest_name
 from navsense.sensors.base import HasCatalogueParts
 from navsense.sensors.catalogue import list_parts
@@ -118,12 +119,17 @@ def list_parameters(world: World) -> Iterator[tuple[str, ParameterValue]]:
 
 
 def format_value(value: ParameterValue) -> str:
-    """Return a value as the option `--set` of `navsense run` reads it: a text as it is, other values as JSON.
+    """Return a value as the option `--set` of `navsense run` reads it: as JSON, but a text that is not JSON as it is.
 
-    >>> ns.parameters.format_value((0.0, 0.5))
-    '[0.0, 0.5]'
+    >>> ns.parameters.format_value((0.0, 0.5)), ns.parameters.format_value("never"), ns.parameters.format_value("1")
+    ('[0.0, 0.5]', 'never', '"1"')
     """
-    return value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, str):
+        try:
+            parse_json(value)
+        except ValueError:
+            return value
+    return json.dumps(value)
 
 
 def _list_field_names(spec: Any) -> frozenset[str]:

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import navsense as ns
+from navsense.campaigns.command import PythonCommand
 from navsense.campaigns.experiment_file import ReportColumns, read_experiment
 from navsense.cli import cli
 from navsense.core.errors import SimulationError
@@ -127,6 +128,19 @@ def test_sweep_of_motions_and_faults(folder: Path) -> None:
     assert moved[2] == 0.0
     dropouts = [int(campaign.simulate(point, (0,))["imu"].emitted.sum()) for point in campaign.points]
     assert dropouts == [100, 90, 100, 90]
+
+
+def test_commands_have_absolute_paths(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    text = f'{HEAD}motion = "log.csv"\nfaults = "faults.toml"\n[load]\npath = ["models"]\n'
+    Path("e.toml").write_text(f"{text}[sweep]\nfaults = ['faults.toml']\n")
+    campaign = read_experiment("e.toml").campaign
+    words = shlex.split(campaign.format_command(campaign.points[0], 0))
+    names = ["robot.sdf", "models", "faults.toml", "log.csv", "faults.toml"]
+    assert [word for word in words if word.startswith("/")] == [str(folder / name) for name in names]
+    python = PythonCommand(motions={"": "motion"}).format(1.0, 0, {"motion": "log.csv?topic=/odom", "faults": "f"}, 0)
+    assert f"{folder / 'log.csv'}?topic=/odom" in python
+    assert f"with_faults(world, {str(folder / 'f')!r})" in python
 
 
 def test_command_replaces_the_motion_and_adds_the_faults_of_a_point(folder: Path) -> None:

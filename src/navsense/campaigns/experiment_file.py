@@ -16,7 +16,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from navsense.campaigns.campaign import Campaign, Reduce, make_campaign
-from navsense.campaigns.command import FAULTS, ShellCommand, is_motion_path
+from navsense.campaigns.command import FAULTS, ShellCommand, is_motion_path, make_absolute, make_shell_command
 from navsense.campaigns.sweep import Point, latin_hypercube
 from navsense.core.errors import NavsenseError, SimulationError, Where
 from navsense.core.inputs import FileKind
@@ -33,6 +32,7 @@ from navsense.core.names import suggest_name
 from navsense.core.toml_lines import KeyPath, read_toml_lines
 from navsense.parameters import order_parameters, with_parameters
 from navsense.sdf import load
+from navsense.simulation.session import TRUTH_RATE
 from navsense.world import MountedSensor, World
 
 _EXPERIMENT_FILE = FileKind("experiment file", SimulationError, "must be a file of TOML")
@@ -271,7 +271,7 @@ def read_experiment(path: str | os.PathLike[str]) -> Experiment:
             joints=[str(folder / part) for part in tables["joints"]] if "joints" in tables else None,
             fidelity=tables.get("fidelity"),
             epoch=tables.get("epoch", 0),
-            truth_rate=float(tables.get("truth_rate", 100.0)),
+            truth_rate=float(tables.get("truth_rate", TRUTH_RATE)),
             recordings=tables.get("recordings", ""),
             command=_make_command(tables, folder, world_path),
         )
@@ -431,25 +431,27 @@ def _read_report_columns(file: _File, world: World) -> ReportColumns:
 
 def _make_command(tables: Mapping[str, Any], folder: Path, world_path: str) -> ShellCommand:
     """Return the commands that repeat the runs of an experiment file."""
-    options = tables.get("load", {})
-    parts = ["navsense", "run", world_path]
-    for path in options.get("path", ()):
-        parts += ["--path", str(folder / path)]
-    for name, value in options.get("xacro", {}).items():
-        parts += ["--xacro", f"{name}={value}"]
-    parts += ["--expand-xacro"] if options.get("expand_xacro") else []
-    parts += ["--skip-missing"] if options.get("skip_missing") else []
-    parts += ["--namespace", options["namespace"]] if "namespace" in options else []
-    parts += ["--fidelity", tables["fidelity"]] if "fidelity" in tables else []
-    parts += ["--faults", str(folder / tables["faults"])] if "faults" in tables else []
-    for log in tables.get("joints", ()):
-        parts += ["--joints", str(folder / log)]
-    parts += ["--epoch", str(tables["epoch"])] if tables.get("epoch") else []
-    parts += ["--truth-rate", repr(float(tables["truth_rate"]))] if "truth_rate" in tables else []
+    table, options = tables.get("load", {}), []
+    for path in table.get("path", ()):
+        options += ["--path", make_absolute(folder / path)]
+    for name, value in table.get("xacro", {}).items():
+        options += ["--xacro", f"{name}={value}"]
+    options += ["--expand-xacro"] if table.get("expand_xacro") else []
+    options += ["--skip-missing"] if table.get("skip_missing") else []
+    options += ["--namespace", table["namespace"]] if "namespace" in table else []
     motion = tables.get("motion", {})
     motions = {"": motion} if isinstance(motion, str) else motion
-    logs = {model: str(folder / log) for model, log in motions.items()}
-    return ShellCommand(shlex.join(parts), logs, tables.get("parameters", {}))
+    return make_shell_command(
+        world_path,
+        options=options,
+        fidelity=tables.get("fidelity"),
+        faults=str(folder / tables["faults"]) if "faults" in tables else None,
+        joints=[folder / log for log in tables.get("joints", ())],
+        motions={model: str(folder / log) for model, log in motions.items()},
+        parameters=tables.get("parameters", {}),
+        epoch=tables.get("epoch", 0),
+        truth_rate=tables.get("truth_rate", TRUTH_RATE),
+    )
 
 
 __all__ = ["Experiment", "Point", "ReportColumns", "read_experiment"]
