@@ -103,6 +103,10 @@ def test_every_listed_parameter_can_be_set_to_its_value(world: ns.world.World) -
     [
         ("imu", 1.0, "parameter: imu; must name an object and a field; write imu.FIELD"),
         ("", 1.0, "must name an object and a field"),
+        ("motion", "log.csv", "is no parameter of the world; use --motion"),
+        ("auv.motion", "log.csv", "is no parameter of the world; use --motion"),
+        ("faults", "faults.toml", "is no parameter of the world; use --faults"),
+        ("imu.angular_velocity_x.stddev", 10**400, "must be a number"),
         ("imo.rate", 1.0, "did you mean auv::imu_link::imu?"),
         ("imu.angular_velocity_x.stdev", 1.0, "did you mean stddev?"),
         ("imu.foo", 1.0, "is not a field of auv::imu_link::imu"),

@@ -5,10 +5,10 @@ refers to an object, as in `run["imu"]`.
 
     rover::base_link::imu.angular_velocity_x.stddev     a field of the specification of a sensor
     imu.rate                                            rate, pose, latency, faults, is_on of a mounted sensor
-    imu.part                                            the part of the catalogue; it can only be set
+    imu.part                                            the part of the catalogue; it can only be set, and it is set first
     autopilot.noise.stddev                              a field of a clock
     world.current.value_w.0                             a field of the environment; 0, 1, 2 are elements of a vector
-    imu.angular_velocity_*.stddev                       the same field of all axes: * stands for any letters
+    imu.angular_velocity_*.stddev                       a pattern: * is any letters; it sets all fields that match
 
 `navsense describe WORLD --parameters` lists the paths of a world. The origin of the world is no parameter: many values,
 such as the latitude of a depth formula, were computed from it when the file was read.
@@ -45,7 +45,7 @@ def __dir__() -> list[str]:
 
 
 ParameterValue = bool | int | float | str | Sequence[Any]
-"""A value of a parameter: a number, a text, true or false, or a list of numbers."""
+"""A value of a parameter: a number, a string, a boolean, or a list of numbers."""
 
 ENVIRONMENT = "world"
 """First part of the paths of the environment."""
@@ -119,7 +119,7 @@ def list_parameters(world: World) -> Iterator[tuple[str, ParameterValue]]:
 
 
 def format_value(value: ParameterValue) -> str:
-    """Return a value as the option `--set` of `navsense run` reads it: as JSON, but a text that is not JSON as it is.
+    """Return a value as the option `--set` of `navsense run` reads it: as JSON, but a string that is not JSON as it is.
 
     >>> ns.parameters.format_value((0.0, 0.5)), ns.parameters.format_value("never"), ns.parameters.format_value("1")
     ('[0.0, 0.5]', 'never', '"1"')
@@ -168,6 +168,10 @@ def _set_parameter(world: World, path: str, value: ParameterValue) -> World:
     name, _, rest = path.partition(".")
     keys = rest.split(".") if rest else []
     sensors, clocks = [sensor.name for sensor in world.sensors], [clock.name for clock in world.clocks]
+    if path in ("motion", "faults") or path.endswith(".motion"):
+        allowed = "is a file: it is no parameter of the world"
+        remedy = f"use --{rest or name}, or the key {rest or name} of an experiment file"
+        raise SimulationError("parameter", path, allowed=allowed, remedy=remedy)
     if not keys:
         remedy = f"write {name or 'imu'}.FIELD; navsense describe WORLD --parameters lists the paths"
         raise SimulationError("parameter", path, allowed="must name an object and a field", remedy=remedy)
@@ -259,7 +263,8 @@ def _convert(current: Any, value: ParameterValue, path: str) -> Any:
         if isinstance(number, int):
             return number
     elif (isinstance(current, float) or current is None) and number is not None:
-        return float(number)
+        with suppress(OverflowError):
+            return float(number)
     raise SimulationError(what, value, allowed=f"must be {_describe_type(current)}")
 
 
@@ -269,7 +274,7 @@ def _describe_type(current: Any) -> str:
         return f"a list of {len(current)} values"
     if is_dataclass(current):
         return f"a field below it: {', '.join(field.name for field in fields(current))}"
-    names = {bool: "true or false", str: "a text", int: "an integer", float: "a number"}
+    names = {bool: "true or false", str: "a string", int: "an integer", float: "a number"}
     return names.get(type(current), "a number")
 
 

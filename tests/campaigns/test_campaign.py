@@ -163,7 +163,8 @@ def test_names_of_chunks_depend_on_the_order_of_a_point_but_not_on_files_of_navs
 def test_names_of_chunks_differ_with_the_content_of_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = write_inputs(tmp_path)
     motion, joints, faults = (str(tmp_path / name) for name in ("a.csv", "joint-a.csv", "dropout.toml"))
-    plain, logs = {}, {"motion": motion, "joints": joints}
+    plain: dict[str, Any] = {}
+    logs = {"motion": motion, "joints": joints}
     point = {"sweep": {"motion": [motion], "faults": [faults]}}
     cases = (plain, logs, {"joints": joints}, point)
     before = [list_names(world, **case) for case in cases]
@@ -471,7 +472,16 @@ def test_description_of_the_campaign(result: CampaignResult) -> None:
         ({"workers": 0}, "workers: 0; must be an integer >= 1"),
         ({"sweep": {STDDEV: 0.1}}, "must be a list of values"),
         ({"sweep": {STDDEV: []}}, "sweep: has no point"),
-        ({"sweep": [{STDDEV: 0.1}, {"gauge.rate": 5.0}]}, "point 1 of the sweep"),
+        ({"sweep": [{STDDEV: 0.1}, {"gauge.rate": 5.0}]}, "point 2 of the sweep"),
+        ({"sweep": 5}, "sweep: 5; must be a mapping from paths to lists of values, or a list"),
+        ({"sweep": iter([{"gauge.rate": -5.0}])}, "rate of sensor"),
+        ({"sweep": {3: [1.0]}}, "path of the sweep: 3; must be a string"),
+        ({"sweep": {"motion": [3]}}, "parameter robot.motion: 3; must be the path of a file"),
+        ({"sweep": {"faults": ["no.toml"]}}, "parameter faults: no.toml: file of faults: does not exist"),
+        ({"sweep": {STDDEV: [10**400]}}, "must be a number"),
+        ({"recordings": 5}, "recordings: 5; must be a suffix, such as .mcap"),
+        ({"truth_rate": "a"}, "truth_rate: a; must be from"),
+        ({"duration": 10**400}, "duration: "),
         ({"sweep": {"imu.angular_velocity_x.stdev": [0.1]}}, "did you mean stddev?"),
         ({"sweep": {STDDEV: [-0.1]}}, "must be >= 0"),
         ({"client": "tcp://127.0.0.1:1"}, "must be the address of a Dask scheduler"),

@@ -8,9 +8,9 @@ what the report shows.
 from navsense.campaigns.campaign import Campaign
 from navsense.campaigns.experiment_file import ReportColumns, read_experiment
 from navsense.campaigns.result import CampaignResult
-from navsense.campaigns.sweep import latin_hypercube
+from navsense.campaigns.sweep import Point, latin_hypercube
 
-__all__ = ["Campaign", "CampaignResult", "ReportColumns", "latin_hypercube", "read_experiment"]
+__all__ = ["Campaign", "CampaignResult", "Point", "ReportColumns", "latin_hypercube", "read_experiment"]
 
 
 def __dir__() -> list[str]:

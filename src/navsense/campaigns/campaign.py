@@ -10,6 +10,7 @@ chunk again if it was not full.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
@@ -20,7 +21,7 @@ from navsense.campaigns.command import FAULTS, MOTION, PythonCommand, ShellComma
 from navsense.campaigns.digest import Digest, hash_file, hash_world, is_installed_file, list_versions
 from navsense.campaigns.sweep import Point, make_points
 from navsense.core import inputs
-from navsense.core.errors import SimulationError
+from navsense.core.errors import NavsenseError, SimulationError
 from navsense.core.names import resolve_name
 from navsense.core.text import format_count
 from navsense.fault_file import with_faults
@@ -44,7 +45,7 @@ from navsense.simulation.session import TRUTH_RATE, prepare
 from navsense.world import World
 
 Reduce = Callable[[Run], Mapping[str, Any]]
-"""A function that returns the row of a run: numbers, texts, booleans or arrays by name of the column."""
+"""A function that returns the row of a run: numbers, strings, booleans or arrays by name of the column."""
 
 CHUNK_MEMORY = 512 * 2**20
 """Largest memory (bytes) of the runs that are simulated at once."""
@@ -133,11 +134,7 @@ class Campaign:
 
     def list_chunks(self) -> Iterator[RunChunk]:
         """Yield the chunks in the order of points and run numbers."""
-        numbers = sorted(self.runs)
-        groups = {
-            size: [tuple(group) for _, group in groupby(numbers, lambda run, size=size: run // size)]
-            for size in set(self.chunk_sizes)
-        }
+        groups = {size: _group_runs(self.runs, size) for size in set(self.chunk_sizes)}
         for index, (point, size) in enumerate(zip(self.points, self.chunk_sizes, strict=True)):
             logs = [self._log_digests.get((path, str(value))) for path, value in point.items()]
             for runs in groups[size]:
@@ -219,10 +216,7 @@ def make_campaign(
         )
     if reduce is not None and not callable(reduce):
         raise SimulationError("reduce", reduce, allowed="must be a function of a run that returns a mapping")
-    if recordings:
-        if not recordings.startswith(".") or Path(recordings).name != recordings:
-            raise SimulationError("recordings", recordings, allowed="must be a suffix, such as .mcap")
-        find_output_format(Path(f"run{recordings}"), world)
+    check_recordings(recordings, world)
     numbers = check_run_numbers(runs)
     points = make_points(sweep)
     world = with_parameters(apply_fidelity(world, fidelity), parameters or {})
@@ -232,12 +226,13 @@ def make_campaign(
     points = _complete_model_names(world, points)
     fault_worlds: dict[str, World] = {}
     motion_logs: dict[tuple[str, str], Motion] = {}
-    for path, value in dict.fromkeys((path, str(value)) for point in points for path, value in point.items()):
-        if path == FAULTS:
-            fault_worlds[value] = with_faults(world, value) if value else world
-        elif is_motion_path(path):
-            model = get_model_name(path)
-            motion_logs[model, value] = load_motions(world, {model: value})[model]
+    for path, value in _list_files(points):
+        with _name_parameter(path):
+            if path == FAULTS:
+                fault_worlds[value] = with_faults(world, value) if value else world
+            elif is_motion_path(path):
+                model = get_model_name(path)
+                motion_logs[model, value] = load_motions(world, {model: value})[model]
     campaign = Campaign(
         world=world,
         runs=numbers,
@@ -275,6 +270,43 @@ def make_campaign(
     return replace(
         campaign, duration=float(seconds or 0.0), chunk_sizes=tuple(sizes), chunk_memory=float(max(memories))
     )
+
+
+def _group_runs(runs: Sequence[int], size: int) -> list[tuple[int, ...]]:
+    """Return the run numbers of each chunk."""
+    return [tuple(group) for _, group in groupby(sorted(runs), lambda run: run // size)]
+
+
+def check_recordings(recordings: str, world: World) -> None:
+    """Raise `SimulationError` unless the suffix of recordings is "", or that of a format for a world."""
+    if not isinstance(recordings, str) or (
+        recordings and (not recordings.startswith(".") or Path(recordings).name != recordings or "\0" in recordings)
+    ):
+        raise SimulationError("recordings", recordings, allowed="must be a suffix, such as .mcap")
+    if recordings:
+        find_output_format(Path(f"run{recordings}"), world)
+
+
+def _list_files(points: tuple[Point, ...]) -> list[tuple[str, str]]:
+    """Return path of the parameter and file of the faults and motion logs of all points. Raises `SimulationError`."""
+    paths = [path for path in points[0] if path == FAULTS or is_motion_path(path)]
+    for point in points:
+        for path in paths:
+            if not isinstance(point[path], str):
+                raise SimulationError(f"parameter {path}", point[path], allowed="must be the path of a file")
+    return list(dict.fromkeys((path, str(point[path])) for point in points for path in paths))
+
+
+@contextmanager
+def _name_parameter(path: str) -> Iterator[None]:
+    """Add the path of a parameter to the error of its file, unless it has a line."""
+    try:
+        yield
+    except NavsenseError as error:
+        if error.where is not None and error.where.line:
+            raise
+        what = f"parameter {path}: {error.where or ''}{': ' if error.where else ''}{error.what}"
+        raise SimulationError(what, error.value, allowed=error.allowed, remedy=error.remedy) from error
 
 
 def _choose_chunk_size(run_memory: float) -> int:

@@ -128,7 +128,7 @@ def make_shell_command(
     for log in joints:
         parts += ["--joints", make_absolute(log)]
     parts += ["--epoch", str(epoch)] if epoch else []
-    parts += ["--truth-rate", repr(float(truth_rate))] if truth_rate != TRUTH_RATE else []
+    parts += ["--truth-rate", str(truth_rate)] if truth_rate != TRUTH_RATE else []
     return ShellCommand(shlex.join(parts), motions or {}, parameters or {})
 
 

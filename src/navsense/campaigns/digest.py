@@ -47,7 +47,7 @@ LIBRARIES = ("llvmlite", "numba", "numpy", "scipy")
 _DESCRIPTORS = (types.GetSetDescriptorType, types.MemberDescriptorType, types.MethodDescriptorType)
 """Types of attributes of a class that hold no value."""
 
-_GLOBAL_GENERATOR: Any = np.random.get_state.__self__
+_GLOBAL_GENERATOR: Any = np.random.get_state.__self__  # type: ignore[attr-defined]
 """The random numbers of `np.random.normal` and others, which start differently in each process."""
 
 _PROCESS_TYPES = (
@@ -91,7 +91,7 @@ class Digest:
         ]
 
     def add(self, value: Any) -> None:
-        """Add a value: numbers, texts, arrays, containers, functions, and objects by their attributes.
+        """Add a value: numbers, strings, arrays, containers, functions, and objects by their attributes.
 
         Raises `SimulationError` for a value whose content is unknown.
         """
@@ -175,17 +175,16 @@ class Digest:
     def _add_code(self, value: type | types.FunctionType | types.ModuleType) -> None:
         """Add a function, a class or a module, and the code outside installed packages that it refers to."""
         kind = type(value).__name__
-        module: types.ModuleType | None
         if isinstance(value, types.ModuleType):
-            name, module = value.__name__, value
+            is_known = is_installed(value)
+            self._write(kind, value.__name__ if is_known else "")  # the name of a local module can change
         else:
-            name, module = f"{value.__module__}.{value.__qualname__}", inspect.getmodule(value)
-        self._write(kind, name)
+            is_known = value.__module__ != "__main__" and is_installed(inspect.getmodule(value))
+            self._write(kind, f"{value.__module__}.{value.__qualname__}" if is_known else value.__qualname__)
         if any(value is known for known in self._code):
             return
         self._code.append(value)
-        is_main = name.partition(".")[0] == "__main__" and not isinstance(value, types.ModuleType)
-        if is_installed(module) and not is_main:
+        if is_known:
             if isinstance(value, types.FunctionType):
                 self._add_code_object(value.__code__)
         elif isinstance(value, types.ModuleType):
