@@ -92,6 +92,13 @@ def test_the_later_one_of_two_paths_of_a_field_wins(world: ns.world.World) -> No
     assert get_value(changed, path) == (0.5, 0.5, 0.5)
 
 
+def test_each_path_of_a_part_can_be_set(world: ns.world.World) -> None:
+    paths = [path.removeprefix("auv::") for path in ns.parameters.list_part_paths(world)]
+    assert {"imu_link::imu.part", "dvl_link::dvl.part"} <= set(paths)
+    assert "adcp_link::adcp.part" not in paths
+    assert ns.with_parameters(world, {"imu_link::imu.part": "adis16460"}) != world
+
+
 def test_every_listed_parameter_can_be_set_to_its_value(world: ns.world.World) -> None:
     for path, value in ns.parameters.list_parameters(world):
         if not path.startswith("world.scene") and value != ():
@@ -161,4 +168,6 @@ def test_wrong_options(options: str) -> None:
 
 def test_describe_lists_the_parameters() -> None:
     done = CliRunner().invoke(cli, ["describe", str(EXAMPLES / "quadrotor.sdf"), "--parameters"])
-    assert "quadrotor::base_link::imu.rate = 1000.0" in done.output.splitlines()
+    lines = done.output.splitlines()
+    assert "quadrotor::base_link::imu.rate = 1000.0" in lines
+    assert "quadrotor::base_link::imu.part = -" in lines

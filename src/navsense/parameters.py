@@ -5,7 +5,7 @@ refers to an object, as in `run["imu"]`.
 
     rover::base_link::imu.angular_velocity_x.stddev     a field of the specification of a sensor
     imu.rate                                            rate, pose, latency, faults, is_on of a mounted sensor
-    imu.part                                            the part of the catalogue; it can only be set, and it is set first
+    imu.part                                            the part of the catalogue; it is set first, and cannot be read
     autopilot.noise.stddev                              a field of a clock
     world.current.value_w.0                             a field of the environment; 0, 1, 2 are elements of a vector
     imu.angular_velocity_*.stddev                       a pattern: * is any letters; it sets all fields that match
@@ -36,7 +36,7 @@ from navsense.sensors.catalogue import list_parts
 from navsense.sensors.dvl import Dvl
 from navsense.world import MountedSensor, World
 
-__all__ = ["format_value", "list_parameters"]
+__all__ = ["format_value", "list_parameters", "list_part_paths"]
 
 
 def __dir__() -> list[str]:
@@ -116,6 +116,17 @@ def list_parameters(world: World) -> Iterator[tuple[str, ParameterValue]]:
     for clock in world.clocks:
         yield from _list_fields(f"{clock.name}.", clock)
     yield from _list_fields(f"{ENVIRONMENT}.", world.environment)
+
+
+def list_part_paths(world: World) -> Iterator[str]:
+    """Yield the paths that set a part of the catalogue. They have no value: the fields of a part can be changed.
+
+    >>> list(ns.parameters.list_part_paths(world))[0]
+    'quadrotor::base_link::imu.part'
+    """
+    for sensor in world.sensors:
+        if isinstance(type(sensor.spec), HasCatalogueParts) and _list_part_fields(type(sensor.spec)):
+            yield f"{sensor.name}.{PART}"
 
 
 def format_value(value: ParameterValue) -> str:

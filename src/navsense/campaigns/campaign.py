@@ -224,15 +224,7 @@ def make_campaign(
         motions, tracks = load_logs(world, motion, joints)
     world = replace(replace_joint_tracks(world, tracks), sources=frozenset(sources))
     points = _complete_model_names(world, points)
-    fault_worlds: dict[str, World] = {}
-    motion_logs: dict[tuple[str, str], Motion] = {}
-    for path, value in _list_files(points):
-        with _name_parameter(path):
-            if path == FAULTS:
-                fault_worlds[value] = with_faults(world, value) if value else world
-            elif is_motion_path(path):
-                model = get_model_name(path)
-                motion_logs[model, value] = load_motions(world, {model: value})[model]
+    fault_worlds, motion_logs = _load_files(world, points)
     campaign = Campaign(
         world=world,
         runs=numbers,
@@ -285,6 +277,20 @@ def check_recordings(recordings: str, world: World) -> None:
         raise SimulationError("recordings", recordings, allowed="must be a suffix, such as .mcap")
     if recordings:
         find_output_format(Path(f"run{recordings}"), world)
+
+
+def _load_files(world: World, points: tuple[Point, ...]) -> tuple[dict[str, World], dict[tuple[str, str], Motion]]:
+    """Return the worlds with the faults of points by file, and their motion logs by model and file."""
+    fault_worlds: dict[str, World] = {}
+    motion_logs: dict[tuple[str, str], Motion] = {}
+    for path, value in _list_files(points):
+        with _name_parameter(path):
+            if path == FAULTS:
+                fault_worlds[value] = with_faults(world, value) if value else world
+            else:
+                model = get_model_name(path)
+                motion_logs[model, value] = load_motions(world, {model: value})[model]
+    return fault_worlds, motion_logs
 
 
 def _list_files(points: tuple[Point, ...]) -> list[tuple[str, str]]:
