@@ -69,7 +69,7 @@ def main() -> None:
     measure_campaign(replace(campaign, runs=range(1)), 1)
     times: dict[int, list[float]] = {1: [], 2: []}
     tables = []
-    print(f"{runs} runs of {duration:g} s in chunks of {campaign.chunk_size}")
+    print(f"{runs} runs of {duration:g} s in chunks of {max(campaign.chunk_sizes)}")
     for workers in ORDER:
         spent, middle, end, table = measure_campaign(campaign, workers)
         times[workers].append(spent)

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 import navsense as ns
 from navsense.cli import cli
+from navsense.cli.options import parse_parameter_options
 
 pytestmark = pytest.mark.requirement("CAM-1")
 
@@ -74,6 +75,30 @@ def test_a_part_replaces_what_parts_define(world: ns.world.World) -> None:
     assert ns.with_parameters(back, {"imu.part": "stim300"}).sensor("imu").spec == world.sensor("imu").spec
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_part_does_not_replace_other_parameters(world: ns.world.World, order: int) -> None:
+    values = {"imu.part": "adis16460", "imu.angular_velocity_x.stddev": 0.25}
+    spec: Any = ns.with_parameters(world, dict(list(values.items())[::order])).sensor("imu").spec
+    part = ns.sensors.Imu.from_part("adis16460")
+    assert spec.angular_velocity_x == replace(part.angular_velocity_x, stddev=0.25)
+    assert spec.angular_velocity_y == part.angular_velocity_y
+
+
+def test_the_later_one_of_two_paths_of_a_field_wins(world: ns.world.World) -> None:
+    path = "auv::dvl_link::dvl.misalignment"
+    changed = ns.with_parameters(world, {"dvl.misalignment.*": 0.5, "dvl.misalignment.1": 0.25})
+    assert get_value(changed, path) == (0.5, 0.25, 0.5)
+    changed = ns.with_parameters(world, {"dvl.misalignment.1": 0.25, "dvl.misalignment.*": 0.5})
+    assert get_value(changed, path) == (0.5, 0.5, 0.5)
+
+
+def test_each_path_of_a_part_can_be_set(world: ns.world.World) -> None:
+    paths = [path.removeprefix("auv::") for path in ns.parameters.list_part_paths(world)]
+    assert {"imu_link::imu.part", "dvl_link::dvl.part"} <= set(paths)
+    assert "adcp_link::adcp.part" not in paths
+    assert ns.with_parameters(world, {"imu_link::imu.part": "adis16460"}) != world
+
+
 def test_every_listed_parameter_can_be_set_to_its_value(world: ns.world.World) -> None:
     for path, value in ns.parameters.list_parameters(world):
         if not path.startswith("world.scene") and value != ():
@@ -85,6 +110,10 @@ def test_every_listed_parameter_can_be_set_to_its_value(world: ns.world.World) -
     [
         ("imu", 1.0, "parameter: imu; must name an object and a field; write imu.FIELD"),
         ("", 1.0, "must name an object and a field"),
+        ("motion", "log.csv", "is no parameter of the world; use --motion"),
+        ("auv.motion", "log.csv", "is no parameter of the world; use --motion"),
+        ("faults", "faults.toml", "is no parameter of the world; use --faults"),
+        ("imu.angular_velocity_x.stddev", 10**400, "must be a number"),
         ("imo.rate", 1.0, "did you mean auv::imu_link::imu?"),
         ("imu.angular_velocity_x.stdev", 1.0, "did you mean stddev?"),
         ("imu.foo", 1.0, "is not a field of auv::imu_link::imu"),
@@ -124,6 +153,12 @@ def test_option_of_the_command_line(tmp_path: Path) -> None:
     assert np.array_equal(ns.open(out)["imu"]["angular_velocity"], rate)
 
 
+@pytest.mark.parametrize("text", ["1", "true", "null", "NaN", '"x"', "[1]", "never", "a b", ""])
+def test_texts_in_commands_are_read_as_texts(text: str) -> None:
+    option = f"a.b={ns.parameters.format_value(text)}"
+    assert parse_parameter_options((option,)) == {"a.b": text}
+
+
 @pytest.mark.parametrize("options", ["--set imu.rate", "--set =3", "--set imu.rate=1 --set imu.rate=2"])
 def test_wrong_options(options: str) -> None:
     done = CliRunner().invoke(cli, ["run", str(EXAMPLES / "quadrotor.sdf"), "--duration", "1", *options.split()])
@@ -133,4 +168,6 @@ def test_wrong_options(options: str) -> None:
 
 def test_describe_lists_the_parameters() -> None:
     done = CliRunner().invoke(cli, ["describe", str(EXAMPLES / "quadrotor.sdf"), "--parameters"])
-    assert "quadrotor::base_link::imu.rate = 1000.0" in done.output.splitlines()
+    lines = done.output.splitlines()
+    assert "quadrotor::base_link::imu.rate = 1000.0" in lines
+    assert "quadrotor::base_link::imu.part = -" in lines

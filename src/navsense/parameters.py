@@ -5,10 +5,10 @@ refers to an object, as in `run["imu"]`.
 
     rover::base_link::imu.angular_velocity_x.stddev     a field of the specification of a sensor
     imu.rate                                            rate, pose, latency, faults, is_on of a mounted sensor
-    imu.part                                            the part of the catalogue; it can only be set
+    imu.part                                            the part of the catalogue; it is set first, and cannot be read
     autopilot.noise.stddev                              a field of a clock
     world.current.value_w.0                             a field of the environment; 0, 1, 2 are elements of a vector
-    imu.angular_velocity_*.stddev                       the same field of all axes: * stands for any letters
+    imu.angular_velocity_*.stddev                       a pattern: * is any letters; it sets all fields that match
 
 `navsense describe WORLD --parameters` lists the paths of a world. The origin of the world is no parameter: many values,
 such as the latitude of a depth formula, were computed from it when the file was read.
@@ -29,13 +29,14 @@ import numpy as np
 
 from navsense.core.errors import NavsenseError, SimulationError
 from navsense.core.geodesy import Origin
+from navsense.core.inputs import parse_json
 from navsense.core.names import resolve_name, suggest_name
 from navsense.sensors.base import HasCatalogueParts
 from navsense.sensors.catalogue import list_parts
 from navsense.sensors.dvl import Dvl
 from navsense.world import MountedSensor, World
 
-__all__ = ["format_value", "list_parameters"]
+__all__ = ["format_value", "list_parameters", "list_part_paths"]
 
 
 def __dir__() -> list[str]:
@@ -44,7 +45,7 @@ def __dir__() -> list[str]:
 
 
 ParameterValue = bool | int | float | str | Sequence[Any]
-"""A value of a parameter: a number, a text, true or false, or a list of numbers."""
+"""A value of a parameter: a number, a string, a boolean, or a list of numbers."""
 
 ENVIRONMENT = "world"
 """First part of the paths of the environment."""
@@ -63,7 +64,9 @@ class _PathError(SimulationError):
 def with_parameters(world: World, values: Mapping[str, ParameterValue]) -> World:
     """Return the world with other values of parameters.
 
-    values: by path, in the order in which they are set. A part of the catalogue sets many fields, so set it first.
+    values: by path. Parts of the catalogue are set first, because a part sets many fields. Other values are set in
+        their order: of two paths that refer to the same field, such as `imu.misalignment.*` and `imu.misalignment.0`,
+        the later one wins.
 
     Raises `SimulationError` for a path that the world does not have and for a value of another type, and the errors of
     the specifications for an invalid value.
@@ -72,7 +75,7 @@ def with_parameters(world: World, values: Mapping[str, ParameterValue]) -> World
     >>> noisy.sensor("imu").spec.angular_velocity_x.stddev, noisy.sensor("imu").rate
     (0.01, 100.0)
     """
-    for path, value in values.items():
+    for path, value in order_parameters(values).items():
         try:
             world = _set_parameter(world, path, value)
         except NavsenseError as error:
@@ -81,6 +84,21 @@ def with_parameters(world: World, values: Mapping[str, ParameterValue]) -> World
             what = f"parameter {path}: {error.what}"
             raise SimulationError(what, error.value, allowed=error.allowed, remedy=error.remedy) from error
     return world
+
+
+def order_parameters(
+    values: Mapping[str, ParameterValue], more: Mapping[str, ParameterValue] | None = None
+) -> dict[str, ParameterValue]:
+    """Return the values in the order in which they are set: parts of the catalogue first.
+
+    more: values that are set after `values`, and that replace those of the same path.
+
+    >>> ns.parameters.order_parameters({"imu.rate": 100.0, "imu.part": "stim300"}, {"imu.rate": 200.0})
+    {'imu.part': 'stim300', 'imu.rate': 200.0}
+    """
+    more = more or {}
+    merged = {**{path: value for path, value in values.items() if path not in more}, **more}
+    return dict(sorted(merged.items(), key=lambda item: item[0].partition(".")[2] != PART))
 
 
 def list_parameters(world: World) -> Iterator[tuple[str, ParameterValue]]:
@@ -100,13 +118,29 @@ def list_parameters(world: World) -> Iterator[tuple[str, ParameterValue]]:
     yield from _list_fields(f"{ENVIRONMENT}.", world.environment)
 
 
-def format_value(value: ParameterValue) -> str:
-    """Return a value as the option `--set` of `navsense run` reads it: a text as it is, other values as JSON.
+def list_part_paths(world: World) -> Iterator[str]:
+    """Yield the paths that set a part of the catalogue. They have no value: the fields of a part can be changed.
 
-    >>> ns.parameters.format_value((0.0, 0.5))
-    '[0.0, 0.5]'
+    >>> list(ns.parameters.list_part_paths(world))[0]
+    'quadrotor::base_link::imu.part'
     """
-    return value if isinstance(value, str) else json.dumps(value)
+    for sensor in world.sensors:
+        if isinstance(type(sensor.spec), HasCatalogueParts) and _list_part_fields(type(sensor.spec)):
+            yield f"{sensor.name}.{PART}"
+
+
+def format_value(value: ParameterValue) -> str:
+    """Return a value as the option `--set` of `navsense run` reads it: as JSON, but a string that is not JSON as it is.
+
+    >>> ns.parameters.format_value((0.0, 0.5)), ns.parameters.format_value("never"), ns.parameters.format_value("1")
+    ('[0.0, 0.5]', 'never', '"1"')
+    """
+    if isinstance(value, str):
+        try:
+            parse_json(value)
+        except ValueError:
+            return value
+    return json.dumps(value)
 
 
 def _list_field_names(spec: Any) -> frozenset[str]:
@@ -145,6 +179,10 @@ def _set_parameter(world: World, path: str, value: ParameterValue) -> World:
     name, _, rest = path.partition(".")
     keys = rest.split(".") if rest else []
     sensors, clocks = [sensor.name for sensor in world.sensors], [clock.name for clock in world.clocks]
+    if path in ("motion", "faults") or path.endswith(".motion"):
+        allowed = "is a file: it is no parameter of the world"
+        remedy = f"use --{rest or name}, or the key {rest or name} of an experiment file"
+        raise SimulationError("parameter", path, allowed=allowed, remedy=remedy)
     if not keys:
         remedy = f"write {name or 'imu'}.FIELD; navsense describe WORLD --parameters lists the paths"
         raise SimulationError("parameter", path, allowed="must name an object and a field", remedy=remedy)
@@ -236,7 +274,8 @@ def _convert(current: Any, value: ParameterValue, path: str) -> Any:
         if isinstance(number, int):
             return number
     elif (isinstance(current, float) or current is None) and number is not None:
-        return float(number)
+        with suppress(OverflowError):
+            return float(number)
     raise SimulationError(what, value, allowed=f"must be {_describe_type(current)}")
 
 
@@ -246,7 +285,7 @@ def _describe_type(current: Any) -> str:
         return f"a list of {len(current)} values"
     if is_dataclass(current):
         return f"a field below it: {', '.join(field.name for field in fields(current))}"
-    names = {bool: "true or false", str: "a text", int: "an integer", float: "a number"}
+    names = {bool: "true or false", str: "a string", int: "an integer", float: "a number"}
     return names.get(type(current), "a number")
 
 

@@ -12,8 +12,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from distributed import Client
 import navsense as ns
 from navsense.campaigns import computation, connection, worker
 from navsense.campaigns.campaign import CHUNK_MEMORY, Reduce, make_campaign
+from navsense.campaigns.command import ShellCommand
 from navsense.campaigns.computation import WORKER_MEMORY, count_workers
 from navsense.campaigns.connection import open_client
 from navsense.campaigns.digest import hash_world
@@ -79,7 +81,7 @@ def result(world: ns.world.World, client: Client, tmp_path_factory: pytest.TempP
 
 
 def test_rows_are_those_of_single_runs(world: ns.world.World, result: CampaignResult) -> None:
-    assert result.campaign.chunk_size == 64
+    assert result.campaign.chunk_sizes == (64,)
     assert result.table["run"].to_pylist() == result.table["number"].to_pylist() == list(range(150))
     for number in (0, 63, 64, 149):
         alone = ns.simulate(world, 0.5, seed=7, runs=[number]).select_run(number)["imu"]["angular_velocity"]
@@ -106,12 +108,99 @@ def test_a_complete_campaign_computes_nothing(world: ns.world.World, result: Cam
 
 
 def test_more_runs_compute_only_the_new_chunks(world: ns.world.World, result: CampaignResult, client: Client) -> None:
-    before = list_chunk_times(result.folder)
-    more = ns.campaign(world, 192, 0.5, reduce=reduce, out=result.folder, seed=7, client=client)
+    before, calls = list_chunk_times(result.folder), []
+    more = ns.campaign(
+        world,
+        192,
+        0.5,
+        reduce=reduce,
+        out=result.folder,
+        seed=7,
+        client=client,
+        progress=lambda *call: calls.append(call),
+    )
+    assert calls[0] == (128, 192)  # the last chunk, of runs 128 to 149, was not full
     assert more.table.slice(0, 150).equals(result.table)
     new = set(list_chunk_times(result.folder)) - set(before)
     assert [name.partition("-")[2] for name in new] == ["000128-000191.parquet"]
     assert all(list_chunk_times(result.folder)[name] == time for name, time in before.items())
+
+
+def write_inputs(folder: Path) -> ns.world.World:
+    """Write logs and faults to a folder, and return a world with a joint."""
+    text = """<link name="arm"/><joint name="hinge" type="revolute"><parent>base</parent><child>arm</child>
+    <axis><xyz>0 0 1</xyz></axis></joint></model>"""
+    (folder / "robot.sdf").write_text(WORLD.replace("</model>", text))
+    for name in ("a.csv", "b.csv"):
+        (folder / name).write_text(MOTION.replace("2,4,", f"2,{ord(name[0])},"))
+        (folder / f"joint-{name}").write_text(f"time,hinge\n0,0\n2,{ord(name[0]) - 96}\n")
+    for kind in ("dropout", "stuck"):
+        (folder / f"{kind}.toml").write_text(f'fault = [{{of = "imu", kind = "{kind}", start = 0.1, end = 0.2}}]')
+    return ns.load(folder / "robot.sdf")
+
+
+def list_names(world: ns.world.World, **changes: Any) -> list[str]:
+    """Return the names of the chunks of a campaign."""
+    arguments: dict[str, Any] = {"runs": 128, "duration": 1.0, "reduce": reduce, "seed": 7, **changes}
+    return [chunk.name for chunk in make_campaign(world, **arguments).list_chunks()]
+
+
+def test_more_points_keep_the_chunks_of_the_others(tmp_path: Path) -> None:
+    world = write_inputs(tmp_path)
+    first = {"motion": str(tmp_path / "a.csv"), "faults": str(tmp_path / "dropout.toml"), "imu.rate": 100.0}
+    more = [
+        first | {"motion": str(tmp_path / "b.csv")},
+        first | {"faults": str(tmp_path / "stuck.toml")},
+        first | {"imu.rate": 1e5},
+    ]
+    alone, names = list_names(world, sweep=[first]), list_names(world, sweep=[*more, first])
+    assert names[-2:] == alone
+    assert len(set(names)) == len(names) > 8  # the chunks of the fast sensor have fewer runs
+    assert list_names(world, sweep=[first], runs=192)[:2] == alone
+
+
+def test_names_of_chunks_depend_on_the_order_of_a_point_but_not_on_files_of_navsense(world: ns.world.World) -> None:
+    point = {"imu.angular_velocity_*.stddev": 0.5, STDDEV: 0.25}
+    names = list_names(world, sweep=[point])
+    assert set(names).isdisjoint(list_names(world, sweep=[dict(reversed(point.items()))]))
+    part = str(Path(ns.__file__).parent / "sensors" / "catalogue.py")  # whether it is read depends on earlier worlds
+    assert list_names(replace(world, sources=world.sources | {part}), sweep=[point]) == names
+
+
+def test_names_of_chunks_differ_with_the_content_of_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = write_inputs(tmp_path)
+    motion, joints, faults = (str(tmp_path / name) for name in ("a.csv", "joint-a.csv", "dropout.toml"))
+    plain: dict[str, Any] = {}
+    logs = {"motion": motion, "joints": joints}
+    point = {"sweep": {"motion": [motion], "faults": [faults]}}
+    cases = (plain, logs, {"joints": joints}, point)
+    before = [list_names(world, **case) for case in cases]
+    assert [list_names(world, **case) for case in cases] == before
+
+    def check_change(name: str, text: str, changed: Sequence[bool]) -> None:
+        old = (tmp_path / name).read_text()
+        (tmp_path / name).write_text(text)
+        names = [list_names(ns.load(tmp_path / "robot.sdf"), **case) for case in cases]
+        assert [set(new).isdisjoint(old) for new, old in zip(names, before, strict=True)] == changed
+        (tmp_path / name).write_text(old)
+
+    check_change("a.csv", (tmp_path / "b.csv").read_text(), [False, True, False, True])
+    check_change("joint-a.csv", (tmp_path / "joint-b.csv").read_text(), [False, True, True, False])
+    check_change("dropout.toml", (tmp_path / "stuck.toml").read_text(), [False, False, False, True])
+    check_change("robot.sdf", (tmp_path / "robot.sdf").read_text() + "<!-- x -->", [True] * 4)
+    monkeypatch.setattr("navsense.campaigns.campaign.list_versions", lambda: {"numpy": "0"})
+    assert all(set(list_names(world, **case)).isdisjoint(old) for case, old in zip(cases, before, strict=True))
+
+
+def test_values_of_numpy_are_those_of_python(world: ns.world.World) -> None:
+    values = [0.125, 0.25]
+    plain = make_campaign(world, 1, 1.0, reduce=reduce, sweep={STDDEV: values, "imu.pose.position": [[1.0, 2.0, 3.0]]})
+    arrays = {STDDEV: np.array(values), "imu.pose.position": np.array([[1.0, 2.0, 3.0]])}
+    campaign = make_campaign(world, 1, 1.0, reduce=reduce, sweep=arrays)
+    assert campaign.points == plain.points
+    assert [chunk.name for chunk in campaign.list_chunks()] == [chunk.name for chunk in plain.list_chunks()]
+    command = ShellCommand("navsense run w.sdf").format(1.0, 0, campaign.points[0], 0)
+    assert command.endswith("--set 'imu.pose.position=[1.0, 2.0, 3.0]'")
 
 
 def test_names_of_chunks_differ_with_everything_that_changes_rows(world: ns.world.World) -> None:
@@ -362,8 +451,8 @@ def test_number_of_workers_depends_on_the_memory_of_a_chunk(
     world: ns.world.World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     campaign = make_campaign(world, 1000, 3600.0, reduce=reduce)
-    chunk = campaign.run_memory * campaign.chunk_size + WORKER_MEMORY
-    assert campaign.run_memory * campaign.chunk_size <= CHUNK_MEMORY
+    chunk = campaign.chunk_memory + WORKER_MEMORY
+    assert campaign.chunk_memory <= CHUNK_MEMORY
     for free, cores, expected in ((7.0 * chunk, 16, 3), (7.0 * chunk, 2, 2), (0.1 * chunk, 16, 1), (math.inf, 16, 16)):
         monkeypatch.setattr(computation, "get_free_memory", partial(float, free))
         monkeypatch.setattr(os, "sched_getaffinity", lambda _process, cores=cores: set(range(cores)))
@@ -402,7 +491,16 @@ def test_description_of_the_campaign(result: CampaignResult) -> None:
         ({"workers": 0}, "workers: 0; must be an integer >= 1"),
         ({"sweep": {STDDEV: 0.1}}, "must be a list of values"),
         ({"sweep": {STDDEV: []}}, "sweep: has no point"),
-        ({"sweep": [{STDDEV: 0.1}, {"gauge.rate": 5.0}]}, "point 1 of the sweep"),
+        ({"sweep": [{STDDEV: 0.1}, {"gauge.rate": 5.0}]}, "point 2 of the sweep"),
+        ({"sweep": 5}, "sweep: 5; must be a mapping from paths to lists of values, or a list"),
+        ({"sweep": iter([{"gauge.rate": -5.0}])}, "rate of sensor"),
+        ({"sweep": {3: [1.0]}}, "path of the sweep: 3; must be a string"),
+        ({"sweep": {"motion": [3]}}, "parameter robot.motion: 3; must be the path of a file"),
+        ({"sweep": {"faults": ["no.toml"]}}, "parameter faults: no.toml: file of faults: does not exist"),
+        ({"sweep": {STDDEV: [10**400]}}, "must be a number"),
+        ({"recordings": 5}, "recordings: 5; must be a suffix, such as .mcap"),
+        ({"truth_rate": "a"}, "truth_rate: a; must be from"),
+        ({"duration": 10**400}, "duration: "),
         ({"sweep": {"imu.angular_velocity_x.stdev": [0.1]}}, "did you mean stddev?"),
         ({"sweep": {STDDEV: [-0.1]}}, "must be >= 0"),
         ({"client": "tcp://127.0.0.1:1"}, "must be the address of a Dask scheduler"),

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import navsense as ns
 from navsense.analysis import monte_carlo
+from navsense.campaigns.command import PythonCommand
 from navsense.campaigns.experiment_file import ReportColumns, read_experiment
+from navsense.campaigns.worker import pack_campaign
 from navsense.cli import cli
 from navsense.core.errors import SimulationError
 from navsense.core.inputs import FileKind
@@ -118,6 +123,51 @@ def test_list_of_points_and_latin_hypercube(folder: Path) -> None:
     assert sorted(int(5 * point[STDDEV]) for point in campaign.points) == [0, 1, 2, 3, 4]
 
 
+def test_latin_hypercube_with_a_grid(folder: Path) -> None:
+    text = f"{HEAD}[sweep]\n'imu.rate' = [10, 20]\n[latin_hypercube]\nsamples = 3\nranges = {{'{STDDEV}' = [0, 1]}}"
+    points = read(folder, text).campaign.points
+    samples = ns.campaigns.latin_hypercube({STDDEV: (0.0, 1.0)}, 3)
+    assert points == tuple({"imu.rate": rate, **sample} for rate in (10, 20) for sample in samples)
+
+
+def test_logarithmic_latin_hypercube() -> None:
+    points = ns.campaigns.latin_hypercube({"a": (1e-6, 1e2), "b": (0.0, 4.0)}, 4, seed=3, logarithmic=["a"])
+    assert sorted(math.floor((math.log10(point["a"]) + 6.0) / 2.0) for point in points) == [0, 1, 2, 3]
+    assert sorted(math.floor(point["b"]) for point in points) == [0, 1, 2, 3]
+    with pytest.raises(SimulationError, match="must be above 0 to be logarithmic"):
+        ns.campaigns.latin_hypercube({"a": (0.0, 1.0)}, 2, logarithmic=["a"])
+    with pytest.raises(SimulationError, match="logarithmic: b; must be one of a"):
+        ns.campaigns.latin_hypercube({"a": (0.0, 1.0)}, 2, logarithmic=["b"])
+
+
+def test_file_with_the_name_of_another_module(folder: Path) -> None:
+    modules, paths = dict(sys.modules), list(sys.path)
+    text = "from helper import FACTOR\n\ndef reduce(run):\n    import late\n    return {'n': late.add(FACTOR)}\n"
+    (folder / "math.py").write_text(text)
+    digests = []
+    for number in (1, 2):
+        (folder / "late.py").write_text(f"def add(x):\n    return x + {number}\n")
+        for name in ("late", "helper"):
+            sys.modules.pop(name, None)
+        campaign = read(folder, HEAD.replace("rows.py", "math.py")).campaign
+        assert sys.path == paths
+        digests.append(campaign.base_digest)
+        assert cloudpickle.loads(pack_campaign(campaign)).reduce(None) == {"n": 2 + number}
+    assert sys.path == paths
+    assert sys.modules["math"] is modules["math"]
+    assert digests[0] != digests[1]
+
+
+def test_digest_does_not_depend_on_the_folder_or_on_earlier_files(folder: Path, tmp_path: Path) -> None:
+    """Two experiments of one process have files of the same name."""
+    digests = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "row.py").write_text("def reduce(run):\n    return {}\n")
+        digests.append(read(folder, HEAD.replace("rows.py", f"{name}/row.py")).campaign.base_digest)
+    assert digests[0] == digests[1]
+
+
 def test_sweep_of_motions_and_faults(folder: Path) -> None:
     (folder / "still.csv").write_text("time,x,y,z,qw,qx,qy,qz\n" + "".join(f"{t},0,0,0,1,0,0,0\n" for t in range(5)))
     text = f'{HEAD}[sweep]\nmotion = ["log.csv", "still.csv"]\nfaults = ["", "faults.toml"]\n'
@@ -128,6 +178,19 @@ def test_sweep_of_motions_and_faults(folder: Path) -> None:
     assert moved[2] == 0.0
     dropouts = [int(campaign.simulate(point, (0,))["imu"].emitted.sum()) for point in campaign.points]
     assert dropouts == [100, 90, 100, 90]
+
+
+def test_commands_have_absolute_paths(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    text = f'{HEAD}motion = "log.csv"\nfaults = "faults.toml"\n[load]\npath = ["models"]\n'
+    Path("e.toml").write_text(f"{text}[sweep]\nfaults = ['faults.toml']\n")
+    campaign = read_experiment("e.toml").campaign
+    words = shlex.split(campaign.format_command(campaign.points[0], 0))
+    names = ["robot.sdf", "models", "faults.toml", "log.csv", "faults.toml"]
+    assert [word for word in words if word.startswith("/")] == [str(folder / name) for name in names]
+    python = PythonCommand(motions={"": "motion"}).format(1.0, 0, {"motion": "log.csv?topic=/odom", "faults": "f"}, 0)
+    assert f"{folder / 'log.csv'}?topic=/odom" in python
+    assert f"with_faults(world, {str(folder / 'f')!r})" in python
 
 
 def test_command_replaces_the_motion_and_adds_the_faults_of_a_point(folder: Path) -> None:
@@ -145,23 +208,73 @@ def test_command_replaces_the_motion_and_adds_the_faults_of_a_point(folder: Path
     assert np.array_equal(run.truth["robot"].position, expected.truth["robot"].position)
 
 
+def test_a_part_of_a_point_keeps_the_parameters_of_the_file(folder: Path) -> None:
+    parameters = f"[parameters]\n'{STDDEV}' = 0.5\n'imu.rate' = 50.0\n"
+    sweep = "[sweep]\n'imu.angular_velocity_y.stddev' = [0.25]\n'imu.part' = ['adis16460']\n'imu.rate' = [20.0]\n"
+    campaign = read(folder, HEAD + parameters + sweep).campaign
+    spec: Any = campaign.make_point_world(campaign.points[0]).sensor("imu").spec
+    part = ns.sensors.Imu.from_part("adis16460")
+    assert (spec.angular_velocity_x.stddev, spec.angular_velocity_y.stddev) == (0.5, 0.25)
+    assert spec.angular_velocity_z == part.angular_velocity_z
+    words = shlex.split(campaign.format_command(campaign.points[0], 2))
+    done = CliRunner().invoke(cli, [*words[1:], "-o", str(folder / "run.npz")])
+    assert done.exit_code == 0, done.output
+    run, expected = ns.open(folder / "run.npz"), campaign.simulate(campaign.points[0], (2,)).select_run(2)
+    assert run["imu"].time.size == 20
+    assert np.array_equal(run["imu"]["angular_velocity"], expected["imu"]["angular_velocity"])
+
+
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("runs = 4", 0, 'world: missing; must be a text; write world = "world.sdf"'),
+        ("runs = 4", 0, 'world: missing; must be a string; write world = "world.sdf"'),
         ('world = "robot.sdf"', 0, "runs: missing; must be an integer or a list of integers; write runs = 64"),
         (HEAD + "sed = 3", 5, "sed; is unknown; must be one of world, runs"),
         (HEAD + "sed = 3", 5, "did you mean seed?"),
         (HEAD + "seed = 1.5", 5, "seed: 1.5; must be an integer"),
         (HEAD + "seed = true", 5, "seed: True; must be an integer"),
-        (HEAD + "[load]\npath = 3", 6, "load.path: 3; must be a list of texts"),
+        (HEAD + "[load]\npath = 3", 6, "load.path: 3; must be a list of strings"),
         (HEAD + "[load]\npaths = []", 6, "did you mean path?"),
         (HEAD + f"\n[sweep]\n'{STDDEV}' = 3", 7, "must be a list of values; write [3]"),
         (HEAD + f"[sweep]\n{STDDEV} = [3]", 6, "must be a path in quotation marks"),
         (HEAD + "[sweep]\n'imu.rat' = [3]", 6, "did you mean rate?"),
         (HEAD + f"[sweep]\n'{STDDEV}' = [-1.0]", 6, "must be >= 0"),
         (HEAD + "[parameters]\n'imu.rate' = 'x'", 6, "parameter imu.rate: x; must be a number"),
-        (HEAD + "[[sweep]]\n'imu.rate' = 1.0\n[[sweep]]\n'imu.pose' = 1.0", 5, "point 1 of the sweep"),
+        (HEAD + "[[sweep]]\n'imu.rate' = 1.0\n[[sweep]]\n'imu.pose' = 1.0", 7, "7: point 2 of the sweep: imu.pose"),
+        (HEAD + "[[sweep]]\n'imu.rate' = 1.0\n[[sweep]]\n'imu.rate' = -1.0", 8, "rate of sensor"),
+        (HEAD + "seed = -1", 5, "seed: -1; must be an integer from 0"),
+        (HEAD + "epoch = -1", 5, "epoch: -1; must be an integer of seconds"),
+        (HEAD + "truth_rate = 0", 5, "truth_rate: 0; must be from"),
+        (HEAD + "fidelity = 'x'", 5, "fidelity: x; must be one of physical, classic"),
+        (HEAD + "recordings = '.foo'", 5, "no recording has this suffix: .foo"),
+        (HEAD + "output = ''", 5, "output: ; must be the name of a folder"),
+        (HEAD.replace("runs = 4", "runs = 0"), 2, "runs: 0; must be a number >= 1"),
+        (HEAD.replace("runs = 4", "runs = [1, 1]"), 2, "runs: [1, 1]"),
+        (HEAD.replace("duration = 1.0", "duration = -1"), 3, "duration: -1; must be a finite number"),
+        (HEAD.replace("duration = 1.0\n", ""), 0, "experiment.toml: duration: missing; required because"),
+        (HEAD + "motion = 'no.csv'", 5, "no.csv: log: does not exist"),
+        (HEAD + "motion = {robot = 3}", 5, "motion.robot: 3; must be the path of a motion log"),
+        (HEAD + "[motion.robot]\na = 'log.csv'", 5, "must be the path of a motion log"),
+        (HEAD + "motion = {robt = 'log.csv'}", 5, "did you mean robot?"),
+        (HEAD + "joints = ['no.csv']", 5, "no.csv: log: does not exist"),
+        (HEAD + "faults = 'no.toml'", 5, "no.toml: file of faults: does not exist"),
+        (HEAD + "[sweep]\nmotion = ['no.csv']", 6, "no.csv: log: does not exist"),
+        (HEAD + "[sweep]\nmotion = [3]", 6, "parameter robot.motion: 3; must be the path of a file"),
+        (HEAD + "[sweep]\nfaults = ['no.toml']", 6, "no.toml: file of faults: does not exist"),
+        (HEAD + "[parameters]\nmotion = 'log.csv'", 6, "or the key motion of an experiment file"),
+        (HEAD + "[load]\nxacro = {a = 3}", 6, "xacro argument: a"),
+        (
+            HEAD + "[sweep]\n'imu.rate' = [1]\n[latin_hypercube]\nsamples = 1\nranges = {'imu.rate' = [1, 2]}",
+            9,
+            "path imu.rate; is in [sweep] and in [latin_hypercube]; omit one",
+        ),
+        (HEAD + "[latin_hypercube]\nsamples = 1\nseed = -1\nranges = {'imu.rate' = [1, 2]}", 7, "seed: -1"),
+        (
+            HEAD + "[latin_hypercube]\nsamples = 1\n[latin_hypercube.ranges]\n'imu.rate' = [-1e308, 1e308]",
+            8,
+            "range of imu.rate",
+        ),
+        (HEAD.replace("rows.py", "..rows"), 4, "cannot be imported: TypeError"),
         (HEAD + "[latin_hypercube]\nsamples = 3", 5, "latin_hypercube.ranges: missing"),
         (HEAD + "[latin_hypercube]\nsamples = 3\n[latin_hypercube.ranges]\n'imu.rate' = 3", 8, "a list of two numbers"),
         (
@@ -169,10 +282,10 @@ def test_command_replaces_the_motion_and_adds_the_faults_of_a_point(folder: Path
             8,
             "the lower one first",
         ),
-        (HEAD + "[latin_hypercube]\nsamples = 0\nranges = {'imu.rate' = [1, 2]}", 7, "samples: 0"),
+        (HEAD + "[latin_hypercube]\nsamples = 0\nranges = {'imu.rate' = [1, 2]}", 6, "samples: 0"),
         (HEAD + "[report]\nnees = {e = 0}", 6, "report.nees.e: 0; must be the number of degrees of freedom"),
         (HEAD + f"[report]\nnees = {{e = {monte_carlo.MAX_DOF + 1}}}", 6, "an integer from 1 to 1000000000"),
-        (HEAD + "[report]\ndeviations = {e = 3}", 6, "report.deviations.e: 3; must be a text"),
+        (HEAD + "[report]\ndeviations = {e = 3}", 6, "report.deviations.e: 3; must be a string"),
         (HEAD + "[report]\nnees = {e = 2}\nnis = {e = 2}", 7, "report.nis.e; is in nees too"),
         (HEAD + "[report]\nallan = {a = 3}", 6, 'must be the column with the degrees of freedom, or ""'),
         (HEAD + "[report]\ndeclared = {a = 'imu.angular_velocity'}", 6, "report.declared.a; must be a column of allan"),
@@ -183,8 +296,8 @@ def test_command_replaces_the_motion_and_adds_the_faults_of_a_point(folder: Path
             "did you mean angular_velocity?",
         ),
         (HEAD + "[report]\nallan = {a = ''}\ndeclared = {a = 'imu.angular_velocity.3'}", 7, "must be from 0 to 2"),
-        (HEAD + "[report.units]\na = 3", 6, "report.units.a: 3; must be a text"),
-        (HEAD + "[report]\naxes = {a = 'x'}", 6, "report.axes.a: x; must be a list of texts"),
+        (HEAD + "[report.units]\na = 3", 6, "report.units.a: 3; must be a string"),
+        (HEAD + "[report]\naxes = {a = 'x'}", 6, "report.axes.a: x; must be a list of strings"),
         (HEAD + "[report]\nunit = {a = 'm'}", 6, "did you mean units?"),
         (
             HEAD.replace('reduce = "rows.py:reduce"\n', "recordings = '.npz'\n") + "[report]\nerrors = ['a']",
@@ -195,8 +308,12 @@ def test_command_replaces_the_motion_and_adds_the_faults_of_a_point(folder: Path
         (HEAD.replace("rows.py:reduce", "nothing.py:reduce"), 4, "does not exist; check the path"),
         (HEAD.replace("rows.py:reduce", "rows.py:reduc"), 4, "has no function reduc; did you mean reduce?"),
         (HEAD.replace("rows.py:reduce", "no_such_module:f"), 4, "cannot be imported"),
-        (HEAD.replace("robot.sdf", "nothing.sdf"), 0, "nothing.sdf"),
-        (HEAD.replace('reduce = "rows.py:reduce"\n', ""), 1, "a campaign needs a row or a recording of each run"),
+        (HEAD.replace("robot.sdf", "nothing.sdf"), 1, "nothing.sdf: file: does not exist"),
+        (
+            HEAD.replace('reduce = "rows.py:reduce"\n', ""),
+            0,
+            "experiment.toml: reduce: missing; a campaign needs a row",
+        ),
         (HEAD + "x = [", 0, "must be TOML"),
     ],
 )

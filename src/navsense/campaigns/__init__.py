@@ -9,9 +9,17 @@ from navsense.campaigns.campaign import Campaign
 from navsense.campaigns.computation import compute_campaign
 from navsense.campaigns.experiment_file import ReportColumns, read_experiment
 from navsense.campaigns.result import CampaignResult
-from navsense.campaigns.sweep import latin_hypercube
+from navsense.campaigns.sweep import Point, latin_hypercube
 
-__all__ = ["Campaign", "CampaignResult", "ReportColumns", "compute_campaign", "latin_hypercube", "read_experiment"]
+__all__ = [
+    "Campaign",
+    "CampaignResult",
+    "Point",
+    "ReportColumns",
+    "compute_campaign",
+    "latin_hypercube",
+    "read_experiment",
+]
 
 
 def __dir__() -> list[str]:

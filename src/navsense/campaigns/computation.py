@@ -189,7 +189,7 @@ def compute_campaign(
 
 def count_workers(campaign: Campaign) -> int:
     """Return the number of processes: one for each core, but all together use at most half of the free memory."""
-    memory = WORKER_MEMORY + campaign.run_memory * campaign.chunk_size * (campaign.reduce is not None)
+    memory = WORKER_MEMORY + campaign.chunk_memory * (campaign.reduce is not None)
     possible = int(min(MAX_MEMORY_FRACTION * get_free_memory() / memory, MAX_WORKERS))
     return max(1, min(len(os.sched_getaffinity(0)), possible))
 
@@ -240,7 +240,7 @@ def describe_campaign(campaign: Campaign) -> dict[str, Any]:
         "epoch": campaign.epoch,
         "truth_rate": campaign.truth_rate,
         "recordings": campaign.recordings,
-        "chunk_size": campaign.chunk_size,
+        "chunk_size": max(campaign.chunk_sizes),
         "digest": campaign.base_digest,
         "versions": dict(list_versions()),
     }

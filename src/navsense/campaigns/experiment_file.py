@@ -13,26 +13,37 @@ Files are relative to the folder of the experiment file. An experiment file runs
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import os
-import shlex
 import sys
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from navsense.campaigns.campaign import Campaign, Reduce, make_campaign
-from navsense.campaigns.command import FAULTS, ShellCommand, is_motion_path
-from navsense.campaigns.sweep import Point, latin_hypercube
+from navsense.campaigns.campaign import Campaign, Reduce, check_recordings, make_campaign
+from navsense.campaigns.command import FAULTS, ShellCommand, is_motion_path, make_absolute, make_shell_command
+from navsense.campaigns.digest import search_folders
+from navsense.campaigns.sweep import Point, check_paths, combine_points, latin_hypercube, make_points
+from navsense.core import inputs
 from navsense.core.errors import NavsenseError, SimulationError, Where
 from navsense.core.inputs import FileKind
 from navsense.core.names import suggest_name
+from navsense.core.random_streams import check_seed
+from navsense.core.ticks import check_rate
 from navsense.core.toml_lines import KeyPath, read_toml_lines
-from navsense.parameters import format_value, with_parameters
+from navsense.fault_file import with_faults
+from navsense.motion.base import Motion
+from navsense.parameters import order_parameters, with_parameters
+from navsense.runner.run import check_run_numbers, load_joints, load_motions
 from navsense.sdf import load
+from navsense.simulation.fidelity import check_fidelity
+from navsense.simulation.session import TRUTH_RATE, check_duration, check_epoch
 from navsense.world import MountedSensor, World
 
 _EXPERIMENT_FILE = FileKind("experiment file", SimulationError, "must be a file of TOML")
@@ -40,7 +51,7 @@ _EXPERIMENT_FILE = FileKind("experiment file", SimulationError, "must be a file 
 MAX_DOF = 10**9
 """Largest number of degrees of freedom: that of `navsense.analysis.monte_carlo`."""
 
-NUMBERS, TEXT, TEXTS = "a number", "a text", "a list of texts"
+NUMBERS, TEXT, TEXTS = "a number", "a string", "a list of strings"
 
 KEYS: Mapping[str, str] = {
     "world": TEXT,
@@ -53,7 +64,7 @@ KEYS: Mapping[str, str] = {
     "truth_rate": NUMBERS,
     "fidelity": TEXT,
     "recordings": TEXT,
-    "motion": "a text or a table",
+    "motion": "a string or a table",
     "joints": TEXTS,
     "faults": TEXT,
     "load": "a table",
@@ -105,12 +116,22 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
     ),
     "true or false": lambda value: isinstance(value, bool),
     "a table": lambda value: isinstance(value, dict),
-    "a text or a table": lambda value: isinstance(value, str | dict),
+    "a string or a table": lambda value: isinstance(value, str | dict),
     "a table or an array of tables": lambda value: (
         isinstance(value, dict) or (isinstance(value, list) and all(isinstance(part, dict) for part in value))
     ),
 }
 """Checks of the values."""
+
+_CHECKS: Mapping[str, Callable[[Any], object]] = {
+    "runs": check_run_numbers,
+    "duration": check_duration,
+    "seed": check_seed,
+    "epoch": check_epoch,
+    "truth_rate": partial(check_rate, what="truth_rate"),
+    "fidelity": check_fidelity,
+}
+"""Checks of the keys that are arguments of `simulate`."""
 
 
 @dataclass(frozen=True)
@@ -200,16 +221,25 @@ class _File:
                 raise self.make_error((*parents, key), value, f"must be {keys[key]}")
 
     @contextmanager
-    def add_place(self, *key: str | int) -> Iterator[None]:
-        """Add the place of a key to errors without one; in a table, of the key that the error names."""
+    def add_place(self, *key: str | int, tables: Sequence[str] = ()) -> Iterator[None]:
+        """Add the place of a key to errors without a line; in a table, of the key that the error names.
+
+        tables: other tables that the error can refer to.
+        """
         try:
             yield
         except NavsenseError as error:
-            if error.where is not None:
+            if error.where is not None and error.where.line:
                 raise
-            inside = (names for names in self._lines if names[: len(key)] == key and isinstance(names[-1], str))
-            key = next((names for names in inside if str(names[-1]) in error.what and names != key), key)
-            what = f"{'.'.join(map(str, key))}: {error.what}" if str(key[-1]) not in error.what else error.what
+            parents = [key, *((table,) for table in tables)]
+            inside = (names for names in self._lines if any(names[: len(parent)] == parent for parent in parents))
+            keys = (names for names in inside if isinstance(names[-1], str) and names not in parents)
+            key = next((names for names in keys if str(names[-1]) in error.what), key)
+            if key == ("world",) and error.what in KEYS:  # a missing key
+                key = (error.what,)
+            what = f"{error.where}: {error.what}" if error.where is not None else error.what
+            if isinstance(key[-1], str) and key[-1] not in error.what:
+                what = f"{'.'.join(map(str, key))}: {what}"
             place = self.locate(*key)
             raise SimulationError(what, error.value, allowed=error.allowed, remedy=error.remedy, where=place) from error
 
@@ -227,22 +257,65 @@ def read_experiment(path: str | os.PathLike[str]) -> Experiment:
     """
     file = _File(os.fspath(path))
     tables, folder = file.tables, Path(path).parent
+    _check_tables(file)
+    with inputs.collect_inputs() as sources:
+        world = _load_world(file, folder)
+        reduce, folders = _load_reduce(file, folder)
+        parameters = order_parameters(tables.get("parameters", {}))
+        changed = _set_parameters(file, world, parameters, "parameters")
+        points = _read_points(file, folder, changed, parameters)
+        motions = _load_motions(file, folder, changed)
+        with file.add_place("joints"):
+            joints = load_joints([str(folder / part) for part in tables.get("joints", ())])
+    with file.add_place("world", tables=("sweep", "latin_hypercube")):
+        campaign = make_campaign(
+            replace(world, sources=world.sources | sources),
+            tables["runs"],
+            tables.get("duration"),
+            reduce=reduce,
+            sweep=points,
+            parameters=parameters,
+            seed=tables.get("seed", 0),
+            motion=motions,
+            joints=joints,
+            fidelity=tables.get("fidelity"),
+            epoch=tables.get("epoch", 0),
+            truth_rate=float(tables.get("truth_rate", TRUTH_RATE)),
+            recordings=tables.get("recordings", ""),
+            command=_make_command(tables, folder, str(folder / tables["world"])),
+        )
+    columns = _read_report_columns(file, campaign.world)
+    return Experiment(campaign, tables.get("output", Path(path).stem), columns, folders)
+
+
+def _check_tables(file: _File) -> None:
+    """Raise `SimulationError` for an unknown or a missing key, and for an invalid value of one key alone."""
+    tables = file.tables
     file.check_keys(tables, KEYS)
     for name, keys in (("load", LOAD_KEYS), ("latin_hypercube", HYPERCUBE_KEYS), ("report", REPORT_KEYS)):
         file.check_keys(tables.get(name, {}), keys, name)
-    for key in ("world", "runs"):
+    for key, example in (("world", '"world.sdf"'), ("runs", "64")):
         if key not in tables:
+            raise file.make_error((key,), "missing", f"must be {KEYS[key]}", f"write {key} = {example}")
+    for key, check in _CHECKS.items():
+        if key in tables:
+            with file.add_place(key):
+                check(tables[key])
+    if not tables.get("output", "results") or "\0" in tables.get("output", ""):
+        raise file.make_error(("output",), tables["output"], "must be the name of a folder", 'write output = "results"')
+    for model, log in (tables["motion"] if isinstance(tables.get("motion"), dict) else {}).items():
+        if not isinstance(log, str):
             raise file.make_error(
-                (key,),
-                "missing",
-                f"must be {KEYS[key]}",
-                f"write {key} = {'64' if key == 'runs' else chr(34) + 'world.sdf' + chr(34)}",
+                ("motion", model), log, "must be the path of a motion log", f'write {model} = "log.csv"'
             )
-    world_path = str(folder / tables["world"])
-    options = tables.get("load", {})
-    with file.add_place("world"):
+
+
+def _load_world(file: _File, folder: Path) -> World:
+    """Return the world with the faults for all runs. Raises `SimulationError` and `SdfError`."""
+    tables, options = file.tables, file.tables.get("load", {})
+    with file.add_place("world", tables=("load",)):
         world = load(
-            world_path,
+            str(folder / tables["world"]),
             fidelity=tables.get("fidelity"),
             path=tuple(str(folder / part) for part in options.get("path", ())),
             xacro=options.get("xacro", {}),
@@ -250,61 +323,34 @@ def read_experiment(path: str | os.PathLike[str]) -> Experiment:
             missing="skip" if options.get("skip_missing") else "error",
             namespace=options.get("namespace"),
         )
-    reduce, folders = _load_reduce(file, folder)
-    points = _read_points(file, folder)
-    motion = tables.get("motion")
-    if motion is not None:
-        motion = str(folder / motion) if isinstance(motion, str) else {k: str(folder / v) for k, v in motion.items()}
-    if "faults" in tables:
-        from navsense.fault_file import with_faults
-
-        world = with_faults(world, folder / tables["faults"])
-    for name, value in tables.get("parameters", {}).items():
-        with file.add_place("parameters", name):
-            world = with_parameters(world, {name: value})
-    key = "latin_hypercube" if "latin_hypercube" in tables else "sweep" if "sweep" in tables else "world"
-    with file.add_place(key):
-        campaign = make_campaign(
-            world,
-            tables["runs"],
-            tables.get("duration"),
-            reduce=reduce,
-            sweep=points,
-            seed=tables.get("seed", 0),
-            motion=motion,
-            joints=[str(folder / part) for part in tables["joints"]] if "joints" in tables else None,
-            fidelity=tables.get("fidelity"),
-            epoch=tables.get("epoch", 0),
-            truth_rate=float(tables.get("truth_rate", 100.0)),
-            recordings=tables.get("recordings", ""),
-            command=_make_command(tables, folder, world_path),
-        )
-    columns = _read_report_columns(file, campaign.world)
-    return Experiment(campaign, tables.get("output", Path(path).stem), columns, folders)
+    with file.add_place("recordings"):
+        check_recordings(tables.get("recordings", ""), world)
+    if "faults" not in tables:
+        return world
+    with file.add_place("faults"):
+        return with_faults(world, folder / tables["faults"])
 
 
-def _read_points(file: _File, folder: Path) -> Any:
-    """Return the sweep: a grid, a list of points, or the points of a Latin hypercube. Files get their folder."""
-    tables = file.tables
-    if "latin_hypercube" in tables:
-        if "sweep" in tables:
-            raise file.make_error(("latin_hypercube",), None, "is not allowed beside sweep", "omit one of them")
-        table = tables["latin_hypercube"]
-        for key in ("samples", "ranges"):
-            if key not in table:
-                raise file.make_error(("latin_hypercube", key), "missing", f"must be {HYPERCUBE_KEYS[key]}")
-        for path, limits in table["ranges"].items():
-            if not isinstance(limits, list) or len(limits) != 2 or not all(map(_TYPES[NUMBERS], limits)):
-                allowed = "must be a list of two numbers, the lower one first"
-                raise file.make_error(("latin_hypercube", "ranges", path), limits, allowed, "write [0.001, 0.01]")
-        with file.add_place("latin_hypercube", "ranges"):
-            return latin_hypercube(
-                {path: (float(low), float(high)) for path, (low, high) in table["ranges"].items()},
-                table["samples"],
-                seed=table.get("seed", 0),
-                logarithmic=table.get("logarithmic", ()),
-            )
-    sweep = tables.get("sweep")
+def _load_motions(file: _File, folder: Path, world: World) -> dict[str, Motion]:
+    """Return the motion logs for all runs by model. Raises `SimulationError` and `MotionError`."""
+    motion = file.tables.get("motion", {})
+    with file.add_place("motion"):
+        if isinstance(motion, str):
+            return load_motions(world, str(folder / motion))
+        return load_motions(world, {model: str(folder / log) for model, log in motion.items()})
+
+
+def _set_parameters(file: _File, world: World, values: Point, *key: str | int) -> World:
+    """Return the world with values of parameters. Raises `SimulationError` with the line of the value."""
+    for path, value in values.items():
+        with file.add_place(*key, path):
+            world = with_parameters(world, {path: value})
+    return world
+
+
+def _read_points(file: _File, folder: Path, world: World, parameters: Point) -> list[Point] | None:
+    """Return the points of the sweep, of the Latin hypercube, or each combination of both. Files get their folder."""
+    sweep, points = file.tables.get("sweep"), None
     if isinstance(sweep, dict):
         for path, values in sweep.items():
             if isinstance(values, dict):
@@ -312,16 +358,50 @@ def _read_points(file: _File, folder: Path) -> Any:
                 raise file.make_error(("sweep", path), None, allowed, f'write "{path}.{next(iter(values), "field")}"')
             if not isinstance(values, list):
                 raise file.make_error(("sweep", path), values, "must be a list of values", f"write [{values!r}]")
-        return {path: [_add_folder(path, value, folder) for value in values] for path, values in sweep.items()}
-    if sweep is None:
-        return None
-    return [{path: _add_folder(path, value, folder) for path, value in point.items()} for point in sweep]
+        with file.add_place("sweep"):
+            points = list(make_points(sweep))
+    elif sweep is not None:
+        for index, point in enumerate(sweep):
+            with file.add_place("sweep", index):
+                check_paths(point, sweep[0], index + 1)
+        with file.add_place("sweep"):
+            points = list(make_points(sweep))
+        for index, point in enumerate(points):
+            values = {path: value for path, value in point.items() if not _is_file(path)}
+            _set_parameters(file, world, order_parameters(parameters, values), "sweep", index)
+    if points is not None:
+        points = [{path: _add_folder(path, value, folder) for path, value in point.items()} for point in points]
+    if "latin_hypercube" not in file.tables:
+        return points
+    samples = _read_hypercube(file)
+    with file.add_place("latin_hypercube", "ranges"):
+        return combine_points(points or [{}], samples)
+
+
+def _read_hypercube(file: _File) -> list[Point]:
+    """Return the points of the Latin hypercube."""
+    table = file.tables["latin_hypercube"]
+    for key in ("samples", "ranges"):
+        if key not in table:
+            raise file.make_error(("latin_hypercube", key), "missing", f"must be {HYPERCUBE_KEYS[key]}")
+    for path, limits in table["ranges"].items():
+        if not isinstance(limits, list) or len(limits) != 2 or not all(map(_TYPES[NUMBERS], limits)):
+            allowed = "must be a list of two numbers, the lower one first"
+            raise file.make_error(("latin_hypercube", "ranges", path), limits, allowed, "write [0.001, 0.01]")
+    with file.add_place("latin_hypercube"):
+        return latin_hypercube(
+            table["ranges"], table["samples"], seed=table.get("seed", 0), logarithmic=table.get("logarithmic", ())
+        )
+
+
+def _is_file(path: str) -> bool:
+    """Return True for the path of a parameter whose value is a file."""
+    return path == FAULTS or is_motion_path(path)
 
 
 def _add_folder(path: str, value: Any, folder: Path) -> Any:
     """Return the value of a parameter; a file with the folder of the experiment file."""
-    is_file = path == FAULTS or is_motion_path(path)
-    return str(folder / value) if is_file and isinstance(value, str) and value else value
+    return str(folder / value) if _is_file(path) and isinstance(value, str) and value else value
 
 
 def _load_reduce(file: _File, folder: Path) -> tuple[Reduce | None, tuple[str, ...]]:
@@ -333,15 +413,10 @@ def _load_reduce(file: _File, folder: Path) -> tuple[Reduce | None, tuple[str, .
     if not separator or not source or not name.isidentifier():
         allowed = "must be FILE:FUNCTION or MODULE:FUNCTION"
         raise file.make_error(("reduce",), text, allowed, 'write "analysis.py:reduce"')
-    if source.endswith(".py"):
-        module, folders = _load_module(file, folder / source)
-    else:
-        folders = ()
-        try:
-            module = importlib.import_module(source)
-        except ImportError as error:
-            remedy = "install the package, or write FILE.py:FUNCTION"
-            raise file.make_error(("reduce",), text, f"cannot be imported: {error}", remedy) from error
+    with _report_import(file, text):
+        module, folders = (
+            _load_module(file, folder / source) if source.endswith(".py") else (importlib.import_module(source), ())
+        )
     functions = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
     if name not in functions:
         remedy = suggest_name(name, functions)
@@ -350,24 +425,52 @@ def _load_reduce(file: _File, folder: Path) -> tuple[Reduce | None, tuple[str, .
     return function, folders
 
 
-def _load_module(file: _File, path: Path) -> tuple[Any, tuple[str, ...]]:
+@contextmanager
+def _report_import(file: _File, text: str) -> Iterator[None]:
+    """Replace all errors of a module while it is imported, also its exit, by a `SimulationError`."""
+    try:
+        yield
+    except NavsenseError:
+        raise
+    except (Exception, SystemExit) as error:
+        allowed = f"cannot be imported: {type(error).__name__}: {error}"
+        remedy = "correct the file, or install the package; a file is written FILE.py:FUNCTION"
+        raise file.make_error(("reduce",), text, allowed, remedy) from error
+
+
+def _load_module(file: _File, path: Path) -> tuple[types.ModuleType, tuple[str, ...]]:
     """Return the module of a file, and the folder of the file, where workers search the modules beside it."""
     if not path.is_file():
         raise file.make_error(("reduce",), str(path), "does not exist", "check the path")
-    parent = str(path.parent.resolve())
-    if parent not in sys.path:
-        sys.path.append(parent)  # for the modules beside it
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise file.make_error(("reduce",), str(path), "must be a file of Python")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    path = path.resolve()
+    folders = (str(path.parent),)
+    with search_folders(folders):
+        name = _choose_module_name(path)
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None or spec.loader is None:
+            raise file.make_error(("reduce",), str(path), "must be a file of Python")
+        module = importlib.util.module_from_spec(spec)
+        previous = sys.modules.get(name)
+        sys.modules[name] = module  # pickle and the digest find it there
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            if previous is not None:
+                sys.modules[name] = previous
+            raise
+    return module, folders
+
+
+def _choose_module_name(path: Path) -> str:
+    """Return the name of the file as the name of its module, or another name if this is that of another module."""
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        text = f"{type(error).__name__}: {error}"
-        raise file.make_error(("reduce",), str(path), f"cannot be imported: {text}") from error
-    return module, (parent,)
+        spec = importlib.util.find_spec(path.stem) if path.stem.isidentifier() else None
+    except (ImportError, ValueError):  # of a module without a specification
+        spec = None
+    if spec is not None and spec.origin is not None and Path(spec.origin).resolve() == path:
+        return path.stem
+    return f"_{path.stem}_{hashlib.sha256(str(path).encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
 
 
 def find_declared_noise(world: World, path: str) -> tuple[MountedSensor, str, slice]:
@@ -438,26 +541,27 @@ def _read_report_columns(file: _File, world: World) -> ReportColumns:
 
 def _make_command(tables: Mapping[str, Any], folder: Path, world_path: str) -> ShellCommand:
     """Return the commands that repeat the runs of an experiment file."""
-    options = tables.get("load", {})
-    parts = ["navsense", "run", world_path]
-    for path in options.get("path", ()):
-        parts += ["--path", str(folder / path)]
-    for name, value in options.get("xacro", {}).items():
-        parts += ["--xacro", f"{name}={value}"]
-    parts += ["--expand-xacro"] if options.get("expand_xacro") else []
-    parts += ["--skip-missing"] if options.get("skip_missing") else []
-    parts += ["--namespace", options["namespace"]] if "namespace" in options else []
-    parts += ["--fidelity", tables["fidelity"]] if "fidelity" in tables else []
-    parts += ["--faults", str(folder / tables["faults"])] if "faults" in tables else []
-    for log in tables.get("joints", ()):
-        parts += ["--joints", str(folder / log)]
-    for path, value in tables.get("parameters", {}).items():
-        parts += ["--set", f"{path}={format_value(value)}"]
-    parts += ["--epoch", str(tables["epoch"])] if tables.get("epoch") else []
-    parts += ["--truth-rate", repr(float(tables["truth_rate"]))] if "truth_rate" in tables else []
+    table, options = tables.get("load", {}), []
+    for path in table.get("path", ()):
+        options += ["--path", make_absolute(folder / path)]
+    for name, value in table.get("xacro", {}).items():
+        options += ["--xacro", f"{name}={value}"]
+    options += ["--expand-xacro"] if table.get("expand_xacro") else []
+    options += ["--skip-missing"] if table.get("skip_missing") else []
+    options += ["--namespace", table["namespace"]] if "namespace" in table else []
     motion = tables.get("motion", {})
     motions = {"": motion} if isinstance(motion, str) else motion
-    return ShellCommand(shlex.join(parts), {model: str(folder / log) for model, log in motions.items()})
+    return make_shell_command(
+        world_path,
+        options=options,
+        fidelity=tables.get("fidelity"),
+        faults=str(folder / tables["faults"]) if "faults" in tables else None,
+        joints=[folder / log for log in tables.get("joints", ())],
+        motions={model: str(folder / log) for model, log in motions.items()},
+        parameters=tables.get("parameters", {}),
+        epoch=tables.get("epoch", 0),
+        truth_rate=tables.get("truth_rate", TRUTH_RATE),
+    )
 
 
-__all__ = ["Experiment", "Point", "ReportColumns", "read_experiment"]
+__all__ = ["Experiment", "ReportColumns", "read_experiment"]

@@ -7,13 +7,16 @@ each range into n intervals of equal length, and has exactly one sample in each 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from math import isfinite, log10
+from math import isfinite, log10, nan
+from os import PathLike, fspath
+from typing import Any
 
 import numpy as np
 
 from navsense.core.errors import SimulationError
+from navsense.core.random_streams import check_seed
 from navsense.parameters import ParameterValue
 
 Point = Mapping[str, ParameterValue]
@@ -31,9 +34,23 @@ def make_points(sweep: Mapping[str, Sequence[ParameterValue]] | Sequence[Point] 
     if sweep is None:
         return ({},)
     points = _make_grid(sweep) if isinstance(sweep, Mapping) else _check_list(sweep)
+    for path in points[0] if points else ():
+        if not isinstance(path, str):
+            raise SimulationError("path of the sweep", repr(path), allowed="must be a string, such as imu.rate")
     if not points:
         raise SimulationError("sweep", "has no point", allowed="must have values", remedy="omit the sweep")
-    return points
+    return tuple({path: _convert_value(value) for path, value in point.items()} for point in points)
+
+
+def _convert_value(value: Any) -> Any:
+    """Return a value as numbers, strings and lists of Python: arrays of NumPy as lists, paths as strings."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, PathLike):
+        return fspath(value)
+    if isinstance(value, list | tuple):
+        return [_convert_value(element) for element in value]
+    return value
 
 
 def _make_grid(sweep: Mapping[str, Sequence[ParameterValue]]) -> tuple[Point, ...]:
@@ -51,14 +68,33 @@ def _make_grid(sweep: Mapping[str, Sequence[ParameterValue]]) -> tuple[Point, ..
 
 def _check_list(sweep: Sequence[Point]) -> tuple[Point, ...]:
     """Return a list of points that all have the same paths."""
-    if isinstance(sweep, str) or not all(isinstance(point, Mapping) for point in sweep):
+    points = tuple(sweep) if isinstance(sweep, Iterable) else ()
+    if not isinstance(sweep, Iterable) or not all(isinstance(point, Mapping) for point in points):
         allowed = "must be a mapping from paths to lists of values, or a list of mappings from paths to values"
         raise SimulationError("sweep", sweep, allowed=allowed)
-    for number, point in enumerate(sweep):
-        if set(point) != set(sweep[0]):
-            allowed = f"must have the parameters of the first point: {', '.join(sweep[0])}"
-            raise SimulationError(f"point {number} of the sweep", ", ".join(point), allowed=allowed)
-    return tuple(dict(point) for point in sweep)
+    if len(points) > MAX_POINTS:
+        raise SimulationError("points of the sweep", len(points), allowed=f"must be at most {MAX_POINTS}")
+    for number, point in enumerate(points, 1):
+        check_paths(point, points[0], number)
+    return points
+
+
+def check_paths(point: Point, first: Point, number: int) -> None:
+    """Raise `SimulationError` unless a point has the paths of the first one. `number` counts from 1."""
+    if set(point) != set(first):
+        allowed = f"must have the parameters of the first point: {', '.join(map(str, first))}"
+        raise SimulationError(f"point {number} of the sweep", ", ".join(map(str, point)) or "none", allowed=allowed)
+
+
+def combine_points(points: Sequence[Point], others: Sequence[Point]) -> list[Point]:
+    """Return each combination of two points. Raises `SimulationError` if both have a path, or for too many points."""
+    for path in others[0] if points and others else ():
+        if path in points[0]:
+            raise SimulationError(f"path {path}", allowed="is in [sweep] and in [latin_hypercube]", remedy="omit one")
+    if len(points) * len(others) > MAX_POINTS:
+        count = len(points) * len(others)
+        raise SimulationError("points of the sweep", count, allowed=f"must be at most {MAX_POINTS}")
+    return [{**point, **other} for point, other in product(points, others)]
 
 
 def latin_hypercube(
@@ -80,18 +116,22 @@ def latin_hypercube(
     """
     from scipy.stats import qmc
 
-    if not (isinstance(samples, int) and 1 <= samples <= MAX_POINTS):
+    if isinstance(samples, bool) or not (isinstance(samples, int | np.integer) and 1 <= samples <= MAX_POINTS):
         raise SimulationError("samples", samples, allowed=f"must be an integer from 1 to {MAX_POINTS}")
-    if not ranges:
-        raise SimulationError("ranges", "none", allowed="must have at least one path")
+    if not isinstance(ranges, Mapping) or not ranges:
+        raise SimulationError("ranges", ranges or "none", allowed="must be a mapping with at least one path")
+    check_seed(seed)
     for path in logarithmic:
         if path not in ranges:
             raise SimulationError("logarithmic", path, allowed=f"must be one of {', '.join(ranges)}")
     unit = qmc.LatinHypercube(len(ranges), rng=np.random.default_rng(seed)).random(samples)
     columns = {}
     for (path, limits), column in zip(ranges.items(), unit.T, strict=True):
-        low, high = limits
-        if not (isfinite(low) and isfinite(high) and low < high):
+        try:
+            low, high = map(float, limits)
+        except (TypeError, ValueError, OverflowError):
+            low = high = nan
+        if not (low < high and isfinite(high - low)):
             raise SimulationError(f"range of {path}", limits, allowed="must be two numbers, the lower one first")
         if path in logarithmic:
             if not low > 0.0:

@@ -101,10 +101,12 @@ def describe(
         raise SimulationError("--duration", duration, allowed="requires --picture")
     world = world_options.load(fidelity)
     if show_parameters:
-        from navsense.parameters import format_value, list_parameters
+        from navsense.parameters import format_value, list_parameters, list_part_paths
 
         for path, value in list_parameters(world):
             click.echo(f"{path} = {format_value(value)}")
+        for path in list_part_paths(world):
+            click.echo(f"{path} = -")
         return
     motions = load_motions(world, parse_motion_options(motion), parse_bandwidth_options(bandwidth))
     with show_progress():

@@ -12,6 +12,12 @@ from navsense.world import World
 FIDELITIES = ("physical", "classic")
 
 
+def check_fidelity(fidelity: str) -> None:
+    """Raise `SimulationError` for an unknown fidelity."""
+    if fidelity not in FIDELITIES:
+        raise SimulationError("fidelity", fidelity, allowed=f"must be one of {', '.join(FIDELITIES)}")
+
+
 def set_classic(spec: Any, *, classic: bool) -> Any:
     """Return a spec with this value in all fields named `classic`, its own and those of parts such as a `Noise`."""
     if isinstance(spec, tuple):
@@ -36,8 +42,7 @@ def apply_fidelity(world: World, fidelity: str | None) -> World:
         raise SimulationError("world", repr(world), allowed="must be a World, as ns.load returns it", remedy=remedy)
     if fidelity is None:
         return world
-    if fidelity not in FIDELITIES:
-        raise SimulationError("fidelity", fidelity, allowed=f"must be one of {', '.join(FIDELITIES)}")
+    check_fidelity(fidelity)
     classic = fidelity == "classic"
     return replace(
         world,

@@ -67,6 +67,11 @@ def check_duration(duration: float) -> float:
     return float(duration)
 
 
+def check_epoch(epoch: int) -> int:
+    """Return the epoch (s). Raises `SimulationError` unless it is an integer from 0 to 2^31 - 1."""
+    return check_integer("epoch", epoch, MAX_EPOCH, f"must be an integer of seconds from 0 to {MAX_EPOCH}")
+
+
 @dataclass(frozen=True, eq=False)
 class Session:
     """A world with resolved motions and its runs.
@@ -284,7 +289,7 @@ def prepare(
         duration=seconds,
         seed=seed,
         runs=runs,
-        epoch=check_integer("epoch", epoch, MAX_EPOCH, f"must be an integer of seconds from 0 to {MAX_EPOCH}"),
+        epoch=check_epoch(epoch),
         truth_rate=check_rate(truth_rate, "truth_rate"),
         sensor_motions={
             sensor.name: make_sensor_motion(world, sensor, model_motions, driven_links) for sensor in world.sensors
