@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -286,8 +287,11 @@ def test_a_run_that_kills_its_worker_does_not_end_the_campaign(
 
 def list_workers() -> list[Any]:
     """Return the processes of the workers of this process."""
-    children = psutil.Process().children(recursive=True)
-    return [process for process in children if "spawn_main" in " ".join(process.cmdline())]
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # it has just ended
+            found += [process] if "spawn_main" in " ".join(process.cmdline()) else []
+    return found
 
 
 def wait_a_moment(run: Run) -> Mapping[str, Any]:

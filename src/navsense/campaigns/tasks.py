@@ -236,6 +236,7 @@ class _Tasks:
             remedy = "start workers with the versions of this process; the complete chunks are kept"
             raise SimulationError("a worker of the scheduler", self._address, allowed=text, remedy=remedy) from error
         del self._tasks[future]
+        future.release()  # the scheduler forgets the task now, also if a traceback keeps the future
         if task.deaths is None:  # not a part of a chunk
             self._chunk_duration = max(result.duration for result in results)
         for result in results:
