@@ -122,7 +122,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
             "navsense.examples.dead_reckoning": "-",
         },
     ),
-    "navsense.parameters": ("Parameters", {"navsense.parameters": "list_parameters format_value"}),
+    "navsense.parameters": ("Parameters", {"navsense.parameters": "list_parameters list_part_paths format_value"}),
     "navsense.report": ("Report", {"navsense.report": ""}),
     "navsense.picture": ("Pictures", {"navsense.picture": ""}),
     "navsense.demo": ("Demo", {"navsense.demo": ""}),

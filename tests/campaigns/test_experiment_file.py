@@ -140,7 +140,8 @@ def test_logarithmic_latin_hypercube() -> None:
         ns.campaigns.latin_hypercube({"a": (0.0, 1.0)}, 2, logarithmic=["b"])
 
 
-def test_file_with_the_name_of_another_module(folder: Path) -> None:
+def test_file_with_the_name_of_another_module(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # the files change within a second
     modules, paths = dict(sys.modules), list(sys.path)
     text = "from helper import FACTOR\n\ndef reduce(run):\n    import late\n    return {'n': late.add(FACTOR)}\n"
     (folder / "math.py").write_text(text)

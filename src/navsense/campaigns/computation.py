@@ -143,11 +143,18 @@ def compute_campaign(
     progress: Progress | None = None,
     folders: Sequence[str] = (),
 ) -> CampaignResult:
-    """Compute the missing chunks of a campaign, and return the rows of all runs.
+    r"""Compute the missing chunks of a campaign, and return the rows of all runs.
 
     folders: where workers also search modules that `reduce` imports.
 
     Other arguments and errors as for `campaign`.
+
+    >>> _ = Path("rates.py").write_text("def reduce(run):\n    return {'samples': run['imu'].time.size}\n")
+    >>> text = 'world = "quadrotor.sdf"\nruns = 4\nduration = 1.0\nreduce = "rates.py:reduce"\n'
+    >>> _ = Path("rates.toml").write_text(text)
+    >>> experiment = ns.campaigns.read_experiment("rates.toml")
+    >>> ns.campaigns.compute_campaign(experiment.campaign, "rates", workers=1).get_array("samples").tolist()
+    [1000, 1000, 1000, 1000]
     """
     from navsense.campaigns.tasks import compute_missing_chunks
     from navsense.campaigns.worker import get_token_name

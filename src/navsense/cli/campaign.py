@@ -16,7 +16,6 @@ from navsense.cli.progress import make_bars
 from navsense.cli.tables import Column, print_table
 from navsense.core.errors import SimulationError
 from navsense.core.text import format_count, format_duration
-from navsense.parameters import format_value
 
 if TYPE_CHECKING:
     from navsense.campaigns.result import CampaignResult
@@ -136,6 +135,8 @@ def print_columns(result: CampaignResult) -> None:
     The mean of truth values is their rate; they have no other numbers.
     """
     import numpy as np
+
+    from navsense.parameters import format_value
 
     points = result.campaign.points[:MAX_POINTS]
     runs, rows = len(result.campaign.runs), []
