@@ -17,7 +17,6 @@ from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import resource_tracker
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from navsense.core.errors import SimulationError
@@ -106,26 +105,13 @@ def open_client(client: str | Client | None, workers: int | None) -> Iterator[Cl
         }
         stack.enter_context(dask.config.set(settings))
         stack.enter_context(hide_main_module())
-        folder = stack.enter_context(TemporaryDirectory(prefix="navsense-campaign-", ignore_cleanup_errors=True))
         with block_interrupts():
-            cluster = stack.enter_context(start_cluster(workers or len(os.sched_getaffinity(0)), folder))
-        stack.callback(kill_workers, cluster)
+            cluster = stack.enter_context(start_cluster(workers or len(os.sched_getaffinity(0))))
         yield stack.enter_context(Client(cluster, set_as_default=False))
 
 
-def kill_workers(cluster: LocalCluster) -> None:
-    """Kill the processes of a cluster. They have no work left, and an orderly end takes half a second."""
-    for nanny in cluster.workers.values():
-        nanny.auto_restart = False
-        if nanny.pid is not None:
-            with suppress(ProcessLookupError):
-                os.kill(nanny.pid, signal.SIGKILL)
-
-
-def start_cluster(workers: int, folder: str) -> LocalCluster:
+def start_cluster(workers: int) -> LocalCluster:
     """Start processes on this machine. One that dies meanwhile ends the cluster, so this starts another one.
-
-    folder: for the temporary files of the processes.
 
     Raises `SimulationError` if the processes do not start.
     """
@@ -139,9 +125,8 @@ def start_cluster(workers: int, folder: str) -> LocalCluster:
                 n_workers=workers,
                 threads_per_worker=1,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 memory_limit=0,
-                local_directory=folder,
                 silence_logs=logging.CRITICAL,
             )
         except Exception as error:
