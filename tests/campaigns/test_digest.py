@@ -177,7 +177,6 @@ DIFFERENT_VALUES = {
     "masked array": [np.ma.masked_array([1.0, 2.0], mask) for mask in ([0, 0], [0, 1])],
     "large scalar": [np.zeros(1, "V3000")[0], np.frombuffer(bytes(2999) + b"x", "V3000")[0]],
     "pattern": [re.compile("a"), re.compile("b"), re.compile("a", re.DOTALL)],
-    "compiled function": [numba.njit(add_one), numba.njit(fastmath=True)(add_one), numba.njit(compute_digest)],
     "cached function": [functools.cache(add_one), functools.cache(compute_digest)],
     "table": [pd.DataFrame({"a": [1, 2]}), pd.DataFrame({"a": [1, 3]}), pd.DataFrame({"b": [1, 2]})],
     "large integer": [10**5000, 10**5000 + 1],
@@ -192,6 +191,14 @@ def test_digests_of_different_values(values: Sequence[object]) -> None:
     digests = [compute_value_digest(value) for value in values]
     assert len(set(digests)) == len(values)
     assert [compute_value_digest(value) for value in values] == digests
+
+
+@pytest.mark.compiled  # without compilation, `numba.njit` returns the function
+def test_digests_of_compiled_functions() -> None:
+    functions = [numba.njit(add_one), numba.njit(fastmath=True)(add_one), numba.njit(compute_digest)]
+    digests = [compute_value_digest(function) for function in functions]
+    assert len(set(digests)) == len(functions)
+    assert [compute_value_digest(function) for function in functions] == digests
 
 
 def test_deeply_nested_values_are_an_error() -> None:
