@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 TASK_DURATION = 2.0
-"""Duration (s) of a task that is aimed at. A campaign that is killed loses at most the tasks in progress."""
+"""Target duration (s) of a task. A campaign that is killed loses at most the tasks in progress."""
 
 MAX_TASK_CHUNKS = 256
 """Largest number of chunks in a task."""
@@ -46,7 +46,7 @@ POLL_PERIOD = 0.2
 """Longest time (s) between two calls of the progress function."""
 
 MAX_DEATHS = 2
-"""Number of deaths of the worker after which a run that is alone in progress has failed."""
+"""A run has failed after this number of worker deaths while it is alone in progress."""
 
 WAIT_BEFORE_WARNING = 5.0
 """Time (s) without workers after which a warning says that the campaign waits."""
