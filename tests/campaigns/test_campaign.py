@@ -648,10 +648,10 @@ def test_a_process_that_dies_at_the_start_is_replaced(monkeypatch: pytest.Monkey
         return results[0]
 
     monkeypatch.setattr(distributed, "LocalCluster", start)
-    assert connection.start_cluster(2) == "cluster"
+    assert connection.start_cluster(2, "folder") == "cluster"
     results[:] = [RuntimeError("Nanny failed to start.")] * connection.MAX_STARTS
     with pytest.raises(ns.NavsenseError, match=r"campaign: 2; do not start .*; check the memory"):
-        connection.start_cluster(2)
+        connection.start_cluster(2, "folder")
     assert not results
 
 

@@ -17,7 +17,6 @@ from navsense.campaigns.sweep import Point
 from navsense.core.errors import NavsenseError
 from navsense.parameters import ParameterValue, format_value, order_parameters
 from navsense.runner.run import JointSource, MotionSource
-from navsense.sdf import load
 from navsense.simulation.fidelity import apply_fidelity
 from navsense.simulation.session import TRUTH_RATE
 from navsense.world import World
@@ -173,6 +172,8 @@ def _describe_motion(model: str, source: MotionSource) -> str:
 
 def _find_world_file(world: World, fidelities: Iterable[str | None]) -> tuple[str, str | None] | None:
     """Return path and fidelity with which `load` returns the same world; None if it does not."""
+    from navsense.sdf import load  # workers need no reader
+
     for fidelity in fidelities if world.path else ():
         try:
             loaded = load(world.path, fidelity=fidelity)

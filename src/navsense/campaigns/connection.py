@@ -5,6 +5,7 @@ Certificates come from the configuration of Dask (`distributed.comm.tls`), which
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import signal
@@ -17,6 +18,7 @@ from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import resource_tracker
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from navsense.core.errors import SimulationError
@@ -29,7 +31,7 @@ CONNECTION_TIMEOUT = 10.0
 """Longest time (s) until a scheduler answers."""
 
 CLOSE_TIMEOUT = 2.0
-"""Longest time (s) until a client is closed whose scheduler does not answer."""
+"""Longest time (s) until a client is closed whose scheduler does not answer, and until local processes end."""
 
 MAX_STARTS = 3
 """Number of times that the local processes are started."""
@@ -104,14 +106,39 @@ def open_client(client: str | Client | None, workers: int | None) -> Iterator[Cl
             "distributed.worker.lifetime.duration": None,  # that of the user is for workers of a cluster
         }
         stack.enter_context(dask.config.set(settings))
+        stack.enter_context(silence_client())
         stack.enter_context(hide_main_module())
+        folder = stack.enter_context(TemporaryDirectory(prefix="navsense-campaign-", ignore_cleanup_errors=True))
         with block_interrupts():
-            cluster = stack.enter_context(start_cluster(workers or len(os.sched_getaffinity(0))))
+            cluster = stack.enter_context(start_cluster(workers or len(os.sched_getaffinity(0)), folder))
+        stack.callback(kill_workers, cluster)
         yield stack.enter_context(Client(cluster, set_as_default=False))
 
 
-def start_cluster(workers: int) -> LocalCluster:
+def kill_workers(cluster: LocalCluster) -> None:
+    """Kill the processes of a cluster. They have no work left, and an orderly end takes half a second."""
+
+    async def kill() -> None:
+        nannies = list(cluster.workers.values())
+        pids = [nanny.pid for nanny in nannies]
+        closing = asyncio.gather(*(nanny.close() for nanny in nannies))
+        await asyncio.sleep(0)  # from now on they do not replace a process that ends
+        for pid in filter(None, pids):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        await closing
+        # The scheduler would log that it cannot write to them. Dask has no event for this.
+        while cluster.scheduler is not None and cluster.scheduler.workers:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+    with suppress(OSError, TimeoutError):
+        cluster.sync(kill, callback_timeout=CLOSE_TIMEOUT)
+
+
+def start_cluster(workers: int, folder: str) -> LocalCluster:
     """Start processes on this machine. One that dies meanwhile ends the cluster, so this starts another one.
+
+    folder: for the temporary files of the processes.
 
     Raises `SimulationError` if the processes do not start.
     """
@@ -125,8 +152,9 @@ def start_cluster(workers: int) -> LocalCluster:
                 n_workers=workers,
                 threads_per_worker=1,
                 host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
+                dashboard_address="127.0.0.1:0",  # None is port 8787, with a warning if it is in use
                 memory_limit=0,
+                local_directory=folder,
                 silence_logs=logging.CRITICAL,
             )
         except Exception as error:
@@ -241,7 +269,7 @@ def close_client(client: Client) -> None:
 
 @contextmanager
 def silence_client() -> Iterator[None]:
-    """Hide the messages of Dask about lost connections, with tracebacks. The errors of this module replace them."""
+    """Hide the messages of Dask about lost connections and processes. The errors of this module replace them."""
     loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
     levels = [logger.level for logger in loggers]
     try:

@@ -41,7 +41,6 @@ from navsense.fault_file import with_faults
 from navsense.motion.base import Motion
 from navsense.parameters import order_parameters, with_parameters
 from navsense.runner.run import check_run_numbers, load_joints, load_motions
-from navsense.sdf import load
 from navsense.simulation.fidelity import check_fidelity
 from navsense.simulation.session import TRUTH_RATE, check_duration, check_epoch
 from navsense.world import MountedSensor, World
@@ -312,6 +311,8 @@ def _check_tables(file: _File) -> None:
 
 def _load_world(file: _File, folder: Path) -> World:
     """Return the world with the faults for all runs. Raises `SimulationError` and `SdfError`."""
+    from navsense.sdf import load  # workers need no reader
+
     tables, options = file.tables, file.tables.get("load", {})
     with file.add_place("world", tables=("load",)):
         world = load(

@@ -74,8 +74,9 @@ def compute_missing_chunks(
     """Compute chunks and write each to its file in `folder`. `progress` gets the number of runs that are finished."""
     if not chunks:
         return
-    plugin = CampaignPlugin(pack_campaign(campaign), campaign.base_digest, folders, name=f"campaign-{uuid4().hex}")
     with open_client(client, workers) as connected, connected.as_current():
+        # New processes start meanwhile.
+        plugin = CampaignPlugin(pack_campaign(campaign), campaign.base_digest, folders, name=f"campaign-{uuid4().hex}")
         try:
             register_plugin(connected, plugin, is_local=client is None)
             _Tasks(campaign, chunks, folder, connected, plugin.name, is_local=client is None).run(progress)

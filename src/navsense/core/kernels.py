@@ -31,8 +31,8 @@ LOG = logging.getLogger(__name__)
 INTERPRETED = re.fullmatch(r"\s*[-+]?0*[1-9][0-9]*\s*", os.environ.get("NUMBA_DISABLE_JIT", "0")) is not None
 """True if the interpreter runs the kernels. Numba reads the setting as an integer other than 0."""
 
-PACKAGE = __name__.partition(".")[0]
-"""Package whose modules may refer to kernels by name."""
+MODULE_PREFIX = __name__.partition(".")[0] + "."
+"""Prefix of the modules that may refer to kernels by name."""
 
 
 def is_cached(function: Callable[..., Any]) -> bool:
@@ -101,10 +101,13 @@ def _log_compilation() -> None:
     LOG.warning("compiling kernels, which takes up to a minute; later runs use the cache")
 
 
+ALLOCATING_OPERATIONS = frozenset(dis.opmap[name] for name in ("BUILD_LIST", "BUILD_MAP", "BUILD_SET", "MAKE_FUNCTION"))
+"""Bytecodes that make a list, a dictionary, a set or a function."""
+
+
 def allocates_memory(code: CodeType) -> bool:
     """Return True if the code of a kernel uses NumPy, which makes arrays, or a list, a set or a dictionary."""
-    operations = {instruction.opname for instruction in dis.get_instructions(code)}
-    return "np" in code.co_names or bool(operations & {"BUILD_LIST", "BUILD_MAP", "BUILD_SET", "MAKE_FUNCTION"})
+    return "np" in code.co_names or not ALLOCATING_OPERATIONS.isdisjoint(code.co_code[::2])
 
 
 class Kernel(Generic[Parameters, Result]):
@@ -155,10 +158,11 @@ class Kernel(Generic[Parameters, Result]):
 
     def _replace_references(self, module_names: dict[str, Any], dispatcher: Callable[Parameters, Result]) -> None:
         """Replace the kernel by its dispatcher in its module, and in the modules of the package that import it."""
-        modules = [module for name, module in tuple(sys.modules.items()) if name.partition(".")[0] == PACKAGE]
+        called_name = self.py_func.__name__
+        modules = [module for name, module in tuple(sys.modules.items()) if name.startswith(MODULE_PREFIX)]
         for names in (module_names, *(vars(module) for module in modules if module is not None)):
-            if names.get(self.py_func.__name__) is self:
-                names[self.py_func.__name__] = dispatcher
+            if names.get(called_name) is self:
+                names[called_name] = dispatcher
 
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

@@ -76,11 +76,13 @@ def make_opaque_sensor(kind: str, outputs: Sequence[Output]) -> Sensor:
 RECORDED_MOTION = Stationary(is_recorded=True)
 """Placeholder for the unknown motion of a model that moves, or whose truth is recorded. It does not stand still."""
 
-RECORDED_TRACK = JointTrack(np.array((0.0, 1.0)), np.zeros(2), is_recorded=True)
-"""Placeholder for the unknown track of a joint that moves."""
-
 RECORDED_CURRENT = UniformField((0.0, 0.0, 0.0))
 """Placeholder for the unknown current of a world that has one. The water does not stand still."""
+
+
+def make_recorded_track(source: LogSource | None) -> JointTrack:
+    """Return a placeholder for the unknown track of a joint that moves. No constant: a track loads a kernel."""
+    return JointTrack(np.array((0.0, 1.0)), np.zeros(2), is_recorded=True, source=source)
 
 
 @dataclass(frozen=True)
@@ -301,14 +303,14 @@ class WorldParser:
         return Model(name, links, canonical, pose, is_static, motion, actuators, drive=drive, joints=joints)
 
     def _parse_joints(self, model: str, data: Mapping[str, Any]) -> Iterator[Joint]:
-        """Yield the joints of a model; one that moves has `RECORDED_TRACK`."""
+        """Yield the joints of a model; one that moves has the track of `make_recorded_track`."""
         moving_names = data.get("moved_joints", ())
         for item in data.get("joints", ()):
             joint = self.parse_value(f"a joint of {model}", item, Joint)
             if joint is not None:
                 text = data.get("joint_logs", {}).get(joint.name)
                 source = self.parse_value(f"log of {joint.name}", text, LogSource)
-                track = replace(RECORDED_TRACK, source=source) if joint.name in moving_names else None
+                track = make_recorded_track(source) if joint.name in moving_names else None
                 yield replace(joint, track=track)
 
     def _parse_switches(self, name: str, items: Any) -> tuple[Switch, ...]:
