@@ -39,6 +39,7 @@ from navsense.simulation.motions import replace_joint_tracks
 from navsense.simulation.real_time import RealTimeLimiter
 from navsense.simulation.run_arrays import Progress, check_memory, compute_run_arrays
 from navsense.simulation.session import LONGEST_TIME_SLICE, TRUTH_RATE, Session, prepare
+from navsense.streams import Publisher, is_live, is_url
 from navsense.world import World, make_log_context
 
 LOG = logging.getLogger(__name__)
@@ -437,7 +438,8 @@ def record(
     run: the number of the run.
     runs: several runs, one after another: a number of them, or a sequence of run numbers. Each path contains `{run}`,
         which becomes the number. The samples of the result are those of all runs.
-    speed: simulated seconds per second of real time; None runs as fast as possible.
+    speed: simulated seconds per second of real time. None: real time if an output is a live system, such as
+        `foxglove://`, else as fast as possible.
     ros: the ROS 2 distribution of the message definitions: "jazzy" (also for later distributions) or "humble".
 
     Other arguments as for `simulate`.
@@ -493,6 +495,8 @@ def _record_run(
     """Simulate one run and write it to its outputs, see `record`."""
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
     valid_samples, published_samples = dict(samples), dict(samples)
+    if speed is None and any(isinstance(output, str) and is_url(output) and is_live(output) for output in outputs):
+        speed = 1.0
     interrupted, limiter = False, None if speed is None else RealTimeLimiter(speed)
     writers: list[RecordingWriter] = []
     failed: dict[RecordingWriter, RecordingError] = {}
@@ -514,6 +518,8 @@ def _record_run(
         for output in outputs:
             writers.append(open_output(output, recorded_run))
             stack.push(partial(_exit_unless_failed, writers[-1], failed))
+            if isinstance(writers[-1], Publisher):
+                writers[-1].attach_pace(limiter)
         try:
             for time_slice in compute_paced_slices(session, limiter):
                 for writer in (writer for writer in writers if writer not in failed):

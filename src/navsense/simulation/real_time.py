@@ -4,12 +4,14 @@ The n-th time slice, which ends at simulated time t_n, is passed on at wall time
 
     T_1 = when it is computed,        T_n >= T_1 + (t_n - t_1) / speed
 
-A run that falls behind runs as fast as possible until it has caught up. The pace does not change results.
+A run that falls behind runs as fast as possible until it has caught up. Another thread can pause the run and change its
+speed. The pace does not change results.
 """
 
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable
 
@@ -39,13 +41,50 @@ class RealTimeLimiter:
         self.max_delay = 0.0
         self._speed, self._now, self._sleep = float(speed), now, sleep
         self._origin: float | None = None
+        self._pause_start: float | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def speed(self) -> float:
+        """Simulated seconds per second of real time."""
+        return self._speed
+
+    @speed.setter
+    def speed(self, speed: float) -> None:
+        with self._lock:
+            now = self._now() if self._pause_start is None else self._pause_start
+            if self._origin is not None:
+                self._origin = now - (now - self._origin) * self._speed / speed
+            self._speed = speed
+
+    @property
+    def is_paused(self) -> bool:
+        """True while the run waits."""
+        return self._pause_start is not None
+
+    @is_paused.setter
+    def is_paused(self, is_paused: bool) -> None:
+        with self._lock:
+            if is_paused and self._pause_start is None:
+                self._pause_start = self._now()
+            elif not is_paused and self._pause_start is not None:
+                if self._origin is not None:
+                    self._origin += self._now() - self._pause_start
+                self._pause_start = None
 
     def wait(self, end: float) -> None:
         """Wait until the time slice with the end `end` (s) is due, and update `max_delay` (s)."""
-        due = end / self._speed
-        if self._origin is None:
-            self._origin = self._now() - due
-        left = self._origin + due - self._now()
-        if left > 0.0:
-            self._sleep(left)
+        left = self._compute_time_left(end)
         self.max_delay = max(self.max_delay, -left)
+        while left > 0.0:
+            self._sleep(min(left, WALL_STEP))
+            left = self._compute_time_left(end)
+
+    def _compute_time_left(self, end: float) -> float:
+        """Return the time (s) until the end `end` (s) of a time slice is due; one step while the run is paused."""
+        with self._lock:
+            if self._origin is None:
+                self._origin = self._now() - end / self._speed
+            if self._pause_start is not None:
+                return WALL_STEP
+            return self._origin + end / self._speed - self._now()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from navsense.recordings.base import is_url
-from navsense.streams import device_port
+from navsense.streams import device_port, foxglove
 from navsense.streams.stream import (
+    Pace,
     Publisher,
     Stream,
     StreamUrl,
     check_url,
+    is_live,
     list_streams,
     open_publisher,
     register_stream,
@@ -16,10 +18,12 @@ from navsense.streams.stream import (
 
 __all__ = [
     "STREAMS",
+    "Pace",
     "Publisher",
     "Stream",
     "StreamUrl",
     "check_url",
+    "is_live",
     "is_url",
     "list_streams",
     "open_publisher",
@@ -32,7 +36,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-STREAMS = device_port.STREAMS
+STREAMS = (*device_port.STREAMS, *foxglove.STREAMS)
 """The streams of navsense."""
 
 for _stream in STREAMS:

@@ -35,7 +35,7 @@ class DevicePublisher(Publisher):
     def __init__(self, url: StreamUrl, recorded_run: RecordedRun, device_format: DeviceFormat) -> None:
         """Listen, and wait for the first client. Raises `RecordingError`."""
         check_recorded_run(url.text, recorded_run, "a device port")
-        sensor, wait = _select(url, recorded_run.world, device_format), _parse_wait(url)
+        sensor, wait = _select(url, recorded_run.world, device_format), parse_wait(url, CONNECT_TIMEOUT)
         self._encoder = InstrumentEncoder(recorded_run.world, device_format, sensor, url.options.get("frame", ""))
         self._is_open = True
         self._server = TcpServer(url.host, _get_port(url), Where(url.text))
@@ -46,6 +46,11 @@ class DevicePublisher(Publisher):
         except BaseException:
             self._server.abort()
             raise
+
+    @property
+    def subscriber_count(self) -> int:
+        """The number of clients so far."""
+        return self._server.client_count
 
     def write(self, time_slice: TimeSlice) -> None:
         """Send the output of the instrument in a time slice to all clients, without waiting for them."""
@@ -75,8 +80,9 @@ def _get_port(url: StreamUrl) -> int:
     return url.port
 
 
-def _parse_wait(url: StreamUrl) -> float:
-    text = url.options.get("wait", str(CONNECT_TIMEOUT))
+def parse_wait(url: StreamUrl, default: float) -> float:
+    """Return the option `wait`, a time (s). Raises `RecordingError`."""
+    text = url.options.get("wait", str(default))
     try:
         wait = float(text)
     except ValueError:
@@ -99,7 +105,7 @@ def _make_stream(suffix: str, device_format: DeviceFormat) -> Stream:
 
     def check(url: StreamUrl, world: World | None) -> None:
         _get_port(url)
-        _parse_wait(url)
+        parse_wait(url, CONNECT_TIMEOUT)
         if world is not None:
             _select(url, world, device_format)
 

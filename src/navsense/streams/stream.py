@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
+from typing import Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 from navsense.core.errors import RecordingError, Where
@@ -54,6 +55,17 @@ class StreamUrl:
         return urlsplit(self.text)._replace(netloc=f"{host}:{port}").geturl()
 
 
+class Pace(Protocol):
+    """The pace of a run in real time, which a stream can change.
+
+    speed: simulated seconds per second of real time.
+    is_paused: true while the run waits.
+    """
+
+    speed: float
+    is_paused: bool
+
+
 class Publisher(RecordingWriter):
     """Publishes the time slices of a run.
 
@@ -65,6 +77,14 @@ class Publisher(RecordingWriter):
     """
 
     url: str
+
+    @property
+    def subscriber_count(self) -> int:
+        """The number of subscribers so far; 0 if the stream does not know them."""
+        return 0
+
+    def attach_pace(self, pace: Pace | None) -> None:
+        """Get the pace of the run, None for a run as fast as possible. A stream without controls does nothing."""
 
     def salvage(self) -> None:
         """Close: what was published stays published."""
@@ -81,6 +101,7 @@ class Stream:
     open_publisher: connects or listens, and returns the publisher. Raises `RecordingError`.
     options: the names of the options that a URL can have.
     check: raises `RecordingError` if a URL is invalid, or the stream cannot publish a world. Opens no connection.
+    is_live: a run that publishes to it runs in real time, unless the caller gives a speed.
 
     >>> stream = ns.streams.list_streams()[0]
     >>> stream.scheme, stream.url_format
@@ -93,6 +114,7 @@ class Stream:
     open_publisher: Callable[[StreamUrl, RecordedRun], Publisher]
     options: tuple[str, ...] = ()
     check: Callable[[StreamUrl, World | None], None] = lambda *_: None
+    is_live: bool = False
 
 
 ENTRY_POINTS = "navsense.streams"
@@ -117,7 +139,7 @@ def list_streams() -> list[Stream]:
     """Return all registered streams.
 
     >>> [stream.name for stream in ns.streams.list_streams()]
-    ['PD0 to TCP clients', 'PD6 to TCP clients', 'Water Linked JSON to TCP clients', 'NMEA 0183 to TCP clients']
+    ['PD0 to TCP clients', 'PD6 to TCP clients', 'Water Linked JSON to TCP clients', 'NMEA 0183 to TCP clients', 'Foxglove']
     """
     return list(_STREAMS.values())
 
@@ -160,6 +182,11 @@ def parse_url(text: str) -> tuple[Stream, StreamUrl]:
     return stream, StreamUrl(text, parts.scheme, host, port, parts.path, options)
 
 
+def is_live(text: str) -> bool:
+    """Return True for the URL of a live system, which a run publishes to in real time. Raises `RecordingError`."""
+    return parse_url(text)[0].is_live
+
+
 def check_url(text: str, world: World | None = None) -> None:
     """Raise `RecordingError` if a URL is invalid, or its stream cannot publish a world. Opens no connection.
 
@@ -168,7 +195,7 @@ def check_url(text: str, world: World | None = None) -> None:
     ...     ns.streams.check_url("pd9+tcp://127.0.0.1:16000")
     ... except ns.NavsenseError as error:
     ...     print(error)
-    pd9+tcp://127.0.0.1:16000: scheme of the URL: pd9+tcp; must be one of pd0+tcp, pd6+tcp, wl+tcp, nmea+tcp
+    pd9+tcp://127.0.0.1:16000: scheme of the URL: pd9+tcp; must be one of pd0+tcp, pd6+tcp, wl+tcp, nmea+tcp, foxglove
     """
     stream, url = parse_url(text)
     stream.check(url, world)
