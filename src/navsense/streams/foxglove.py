@@ -6,8 +6,8 @@ Messages are CDR with definitions of ROS 2. A message is sent at its time of arr
 A channel without subscribers is not encoded. The clients get the simulated time, can pause the run and change its
 speed, and see the parameters of the world.
 
-The server is that of foxglove-sdk. It has a queue for each client. If a queue is full, the oldest message of this client
-is dropped.
+The server is that of foxglove-sdk. It has a queue for each client. If a queue is full, the server drops the oldest
+message of this client.
 """
 
 from __future__ import annotations
@@ -115,6 +115,7 @@ class FoxglovePublisher(Publisher):
     def attach_pace(self, pace: Pace | None) -> None:
         """Let the clients pause the run and change its speed."""
         self._pace = pace
+        self._server.publish_parameter_values(_make_parameters(self.list_parameters(), (SPEED, PAUSED)))
         self._broadcast_playback()
 
     def write(self, time_slice: TimeSlice) -> None:
@@ -318,7 +319,7 @@ def import_sdk(url: StreamUrl) -> Any:
     return foxglove
 
 
-def check(url: StreamUrl, world: World | None) -> None:
+def check(url: StreamUrl, _world: World | None) -> None:
     """Raise `RecordingError` for an invalid URL, and without foxglove-sdk."""
     parse_wait(url, 0.0)
     if url.path not in ("", "/"):

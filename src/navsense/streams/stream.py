@@ -138,8 +138,8 @@ def register_stream(stream: Stream) -> None:
 def list_streams() -> list[Stream]:
     """Return all registered streams.
 
-    >>> [stream.name for stream in ns.streams.list_streams()]
-    ['PD0 to TCP clients', 'PD6 to TCP clients', 'Water Linked JSON to TCP clients', 'NMEA 0183 to TCP clients', 'Foxglove']
+    >>> [stream.scheme for stream in ns.streams.list_streams()]
+    ['pd0+tcp', 'pd6+tcp', 'wl+tcp', 'nmea+tcp', 'foxglove']
     """
     return list(_STREAMS.values())
 
