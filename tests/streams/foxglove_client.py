@@ -47,6 +47,7 @@ class FoxgloveClient:
         self.states: list[bytes] = []
         self.replies: dict[str, list[dict[str, Any]]] = {}
         self._topics: dict[int, str] = {}
+        self._early: list[Message] = []
         while not self.channels:
             self._receive(self._connection.recv(timeout=20.0))
 
@@ -56,13 +57,18 @@ class FoxgloveClient:
         return list(self.channels)
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Subscribe to topics."""
+        """Subscribe to topics, and wait until the server has done so: it answers the operations in order."""
         subscriptions = []
         for topic in topics:
             number = len(self._topics) + 1
             self._topics[number] = topic
             subscriptions.append({"id": number, "channelId": self.channels[topic]["id"]})
         self.send("subscribe", subscriptions=subscriptions)
+        self.send("getParameters", parameterNames=["seed"], id="subscribed")
+        while not any(reply.get("id") == "subscribed" for reply in self.replies.get("parameterValues", [])):
+            message = self._receive(self._connection.recv(timeout=20.0))
+            if message is not None:
+                self._early.append(message)
 
     def send(self, operation: str, **values: Any) -> None:
         """Send an operation as JSON."""
@@ -86,6 +92,7 @@ class FoxgloveClient:
 
     def __iter__(self) -> Iterator[Message]:
         """Yield the messages until the server closes the connection."""
+        yield from self._early
         while True:
             try:
                 message = self._receive(self._connection.recv(timeout=60.0))

@@ -43,6 +43,9 @@ DEFAULT_PORT = 8765
 QUEUE_MESSAGES = 100_000
 """Number of messages in the queue of a client."""
 
+STOP_TIMEOUT = 5.0
+"""Longest time (s) until the server is stopped."""
+
 SPEED, PAUSED = "speed", "paused"
 """Parameters that a client can set."""
 
@@ -234,9 +237,14 @@ class FoxglovePublisher(Publisher):
             self._stop()
 
     def _stop(self) -> None:
+        """Stop the server. It waits for clients that are connecting, so stop it in a thread with a time limit."""
         for opened in self._channels.values():
             opened.channel.close()
-        self._server.stop()
+        stopping = threading.Thread(target=self._server.stop, name="navsense-foxglove", daemon=True)
+        stopping.start()
+        stopping.join(STOP_TIMEOUT)
+        if stopping.is_alive():
+            LOG.warning("%s: a client that has not finished its handshake keeps the port open", self.url)
 
 
 class _Listener:
