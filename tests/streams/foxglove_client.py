@@ -74,6 +74,18 @@ class FoxgloveClient:
         """Send an operation as JSON."""
         self._connection.send(json.dumps({"op": operation, **values}))
 
+    def control_playback(self, *, is_paused: bool, speed: float) -> None:
+        """Send a request of playback control."""
+        self._connection.send(struct.pack("<BBfBQI", 3, is_paused, speed, 0, 0, 0))
+
+    def receive_reply(self, identifier: str) -> int:
+        """Wait for the reply to the last request. Return the number of messages before it."""
+        replies = self.replies.setdefault("parameterValues", [])
+        start, count = len(replies), 0
+        while not any(reply.get("id") == identifier for reply in replies[start:]):
+            count += self._receive(self._connection.recv(timeout=20.0)) is not None
+        return count
+
     def _receive(self, data: str | bytes) -> Message | None:
         """Return the message in what the server has sent; None for anything else."""
         if isinstance(data, str):

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+from weakref import WeakSet
 
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
@@ -54,6 +55,9 @@ STATUS_ERROR = 2
 MAX_REQUEST_BYTES = 1 << 20
 """Largest message of a client (bytes)."""
 
+BATCH_MESSAGES = 256
+"""Number of messages that are sent to a client at once."""
+
 MAX_CLIENTS = 64
 """Largest number of clients at once."""
 
@@ -69,7 +73,7 @@ INVALID_REQUEST_ERRORS = (
 """Errors that JSON of any form can cause."""
 
 HANDSHAKE_TIMEOUT = 2.0
-"""Longest time (s) of a closing handshake."""
+"""Longest time (s) of a handshake."""
 
 pack_message = struct.Struct("<BIQ").pack
 """Head of a message: code, subscription, log time (ns)."""
@@ -155,6 +159,19 @@ class _Client:
             self.connection.transport.write(frames)
 
 
+OPEN_CONNECTIONS = WeakSet[ServerConnection]()
+"""The connections of all servers, also those whose handshake has not ended."""
+
+
+class _Connection(ServerConnection):
+    """A connection in `OPEN_CONNECTIONS`."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the connection."""
+        super().connection_made(transport)
+        OPEN_CONNECTIONS.add(self)
+
+
 class FoxgloveServer:
     """Sends messages to all clients that subscribed to their channels."""
 
@@ -200,17 +217,20 @@ class FoxgloveServer:
         return self._subscriber_counts[channel.id] > 0
 
     def send(self, messages: Sequence[tuple[int, int, bytes]], time_now: int) -> None:
-        """Send messages to their subscribers, and the time (ns) to all clients.
+        """Send messages to their subscribers, then the time (ns) to all clients.
 
         messages: identifier of the channel, log time (ns) and bytes of each.
         """
-        size = sum(len(data) for _, _, data in messages)
-        with self._lock:
-            if self._pending_bytes + size > MAX_QUEUE_BYTES:
-                self._dropped += len(messages)
-                return
-            self._pending_bytes += size
-        self._call(self._deliver, messages, time_now, size)
+        for start in range(0, len(messages), BATCH_MESSAGES):
+            batch = messages[start : start + BATCH_MESSAGES]
+            size = sum(len(data) for _, _, data in batch)
+            with self._lock:
+                is_full = self._pending_bytes + size > MAX_QUEUE_BYTES
+                self._pending_bytes += 0 if is_full else size
+                self._dropped += len(batch) if is_full else 0
+            if not is_full:
+                self._call(self._deliver, batch, size)
+        self._call(self._broadcast, encode_binary(struct.pack("<BQ", TIME, time_now)))
 
     def send_playback(self, state: PlaybackState) -> None:
         """Send the state of the playback to all clients."""
@@ -269,6 +289,8 @@ class FoxgloveServer:
             close_timeout=HANDSHAKE_TIMEOUT,
             server_header=None,
             logger=quiet,
+            open_timeout=HANDSHAKE_TIMEOUT,
+            create_connection=_Connection,
         ) as server:
             is_complete = await self._end
             if is_complete:
@@ -280,6 +302,10 @@ class FoxgloveServer:
                     if is_complete:
                         LOG.warning("%s: client %s did not receive all messages", self.name, client.name)
                     client.connection.transport.abort()
+            for connection in OPEN_CONNECTIONS:
+                is_new = connection.server is server and connection.state is State.CONNECTING
+                if is_new:  # otherwise the end waits for its handshake
+                    connection.transport.abort()
             server.close()
 
     async def _flush(self) -> None:
@@ -322,9 +348,8 @@ class FoxgloveServer:
         for client in self._clients:
             client.write(frame)
 
-    def _deliver(self, messages: Sequence[tuple[int, int, bytes]], time_now: int, size: int) -> None:
+    def _deliver(self, messages: Sequence[tuple[int, int, bytes]], size: int) -> None:
         """Send messages to the clients, and drop those that do not fit into the queue of a client."""
-        time_frame = encode_binary(struct.pack("<BQ", TIME, time_now))
         for client in self._clients:
             subscriptions = client.subscriptions
             frames = [
@@ -338,7 +363,7 @@ class FoxgloveServer:
                     client.has_warned = True
                     LOG.warning("%s: client %s reads too slowly and loses messages", self.name, client.name)
                 continue
-            client.write(b"".join((*frames, time_frame)))
+            client.write(b"".join(frames))
         with self._lock:
             self._pending_bytes -= size
 
