@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,9 +40,9 @@ class FoxgloveClient:
     def __init__(self, url: str) -> None:
         """Connect, and wait until the server has advertised its channels."""
         address = url.partition("://")[2].partition("?")[0]
-        self._connection: ClientConnection = connect(
-            f"ws://{address}", subprotocols=[Subprotocol("foxglove.sdk.v1")], max_size=None, legacy=True
-        )
+        connecting = connect(f"ws://{address}", subprotocols=[Subprotocol("foxglove.sdk.v1")], max_size=None)
+        self._stack = ExitStack()
+        self._connection: ClientConnection = self._stack.enter_context(connecting)
         self.channels: dict[str, dict[str, Any]] = {}
         self.times: list[int] = []
         self.states: list[bytes] = []
@@ -115,4 +116,4 @@ class FoxgloveClient:
 
     def close(self) -> None:
         """Close the connection."""
-        self._connection.close()
+        self._stack.close()

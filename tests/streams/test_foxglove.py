@@ -390,6 +390,7 @@ def test_client_that_reads_too_slowly_loses_messages_which_are_counted(
     long_run = ns.simulate(world, 200.0, seed=5, truth_rate=1.0)
     publisher = open_publisher(long_run)
     stalled = make_stalled_client(publisher)
+    address = ":".join(map(str, stalled.getsockname()))
     collector = Collector(publisher.url, "/imu")
     with caplog.at_level(logging.WARNING):
         for time_slice in cut(long_run, 1.0):
@@ -401,7 +402,6 @@ def test_client_that_reads_too_slowly_loses_messages_which_are_counted(
     expected = int(long_run["imu"].emitted.sum())
     assert len(collector.finish()) == expected == 40_000
     texts = [record.getMessage() for record in caplog.records]
-    address = ":".join(map(str, stalled.getsockname()))
     assert sum(f"client {address} reads too slowly and loses messages" in text for text in texts) == 1
     assert sum(f"client {address} did not receive all messages" in text for text in texts) == 1
     (count,) = [int(text.split()[1]) for text in texts if "dropped, because clients read too slowly" in text]
