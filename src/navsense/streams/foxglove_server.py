@@ -30,6 +30,7 @@ from websockets.frames import Frame, Opcode
 from websockets.protocol import State
 from websockets.typing import Subprotocol
 
+from navsense.core import inputs
 from navsense.core.errors import Where
 from navsense.core.text import format_count
 from navsense.recordings.base import make_no_thread_error
@@ -127,7 +128,7 @@ class Controls(Protocol):
 
 
 @dataclass(eq=False)
-class _Client:
+class _FoxgloveClient:
     """A client.
 
     channels: the channel of each subscription. subscriptions: the subscription of each channel.
@@ -190,7 +191,7 @@ class FoxgloveServer:
         self._controls = controls
         self._info = _make_server_info(name, time_range)
         self._channels: dict[int, ServedChannel] = {}
-        self._clients: list[_Client] = []
+        self._clients: list[_FoxgloveClient] = []
         self._subscriber_counts: Counter[int] = Counter()
         self._lock, self._pending_bytes, self._dropped = threading.Lock(), 0, 0
         self._listener = listen(host, port, where)
@@ -311,7 +312,9 @@ class FoxgloveServer:
     async def _flush(self) -> None:
         """Wait until the queues of the clients that make progress are empty."""
         end = time.monotonic() + CLOSE_TIMEOUT
-        progress: dict[_Client, tuple[float, float]] = {}  # size of the queue, and the time when it became smaller
+        progress: dict[
+            _FoxgloveClient, tuple[float, float]
+        ] = {}  # size of the queue, and the time when it became smaller
         while (now := time.monotonic()) < end:
             is_waiting = False
             for client in self._clients:
@@ -327,7 +330,7 @@ class FoxgloveServer:
         if len(self._clients) >= MAX_CLIENTS:
             await connection.close(1013, f"the server has {MAX_CLIENTS} clients")
             return
-        client = _Client(connection)
+        client = _FoxgloveClient(connection)
         client.write(encode_text(self._info))
         client.write(encode_text(_make_advertisement(self._channels.values())))
         self._clients.append(client)
@@ -367,13 +370,13 @@ class FoxgloveServer:
         with self._lock:
             self._pending_bytes -= size
 
-    def _handle(self, client: _Client, request: str | bytes) -> None:
+    def _handle(self, client: _FoxgloveClient, request: str | bytes) -> None:
         """Answer a request. An invalid one is answered by a status, and logged once for each client."""
         try:
             if isinstance(request, bytes):
                 self._handle_binary(client, request)
             else:
-                self._handle_text(client, json.loads(request))
+                self._handle_text(client, inputs.parse_json(request))
         except (
             ArithmeticError,
             AttributeError,
@@ -389,7 +392,7 @@ class FoxgloveServer:
                 client.has_warned = True
                 LOG.warning("%s: client %s: %s", self.name, client.name, problem[:200])
 
-    def _handle_text(self, client: _Client, request: Mapping[str, Any]) -> None:
+    def _handle_text(self, client: _FoxgloveClient, request: Mapping[str, Any]) -> None:
         """Answer a request in JSON."""
         operation = request["op"]
         if operation == "subscribe":
@@ -419,7 +422,7 @@ class FoxgloveServer:
         else:
             raise ValueError(f"operation {operation!r} is not supported")
 
-    def _subscribe(self, client: _Client, number: int, channel: int) -> None:
+    def _subscribe(self, client: _FoxgloveClient, number: int, channel: int) -> None:
         """Add a subscription, and send the latched message of the channel."""
         if channel not in self._channels:
             raise ValueError(f"channel {channel} does not exist")
@@ -434,7 +437,7 @@ class FoxgloveServer:
         self.client_count += is_new
         self.has_subscriber.set()
 
-    def _handle_binary(self, client: _Client, request: bytes) -> None:
+    def _handle_binary(self, client: _FoxgloveClient, request: bytes) -> None:
         """Answer a request of playback control."""
         if request[0] != PLAYBACK_REQUEST:
             raise ValueError(f"binary operation {request[0]} is not supported")
@@ -443,7 +446,7 @@ class FoxgloveServer:
         state = self._controls.control_playback(is_paused=command == 1, speed=speed)
         client.write(encode_binary(state.encode(identifier)))
 
-    def _send_parameters(self, client: _Client, names: Sequence[str], identifier: object = None) -> None:
+    def _send_parameters(self, client: _FoxgloveClient, names: Sequence[str], identifier: object = None) -> None:
         """Send parameters to a client; all of them without names."""
         values = self._controls.list_parameters()
         parameters = [_make_parameter(name, value) for name, value in values.items() if not names or name in names]
