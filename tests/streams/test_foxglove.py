@@ -410,16 +410,19 @@ def test_client_that_reads_too_slowly_loses_messages_which_are_counted(
     assert 10_000 < count < expected  # the rest is in the queue, and in the buffers of the socket
 
 
+HANDSHAKE = (
+    b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\nSec-WebSocket-Protocol: foxglove.websocket.v1\r\n\r\n"
+)
+
+
 def make_stalled_client(publisher: FoxglovePublisher) -> socket.socket:
     """Return the socket of a client that subscribes to the IMU and then reads nothing."""
     host, port = "127.0.0.1", int(publisher.url.partition("?")[0].rpartition(":")[2])
     plain = socket.socket()
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     plain.connect((host, port))
-    plain.sendall(
-        b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-        b"Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\nSec-WebSocket-Protocol: foxglove.websocket.v1\r\n\r\n"
-    )
+    plain.sendall(HANDSHAKE)
     request = json.dumps({"op": "subscribe", "subscriptions": [{"id": 1, "channelId": 1}]}).encode()
     plain.sendall(bytes((0x81, 0x80 | len(request), 0, 0, 0, 0)) + request)
     end = time.monotonic() + 20.0
@@ -433,9 +436,7 @@ GARBAGE = {
     "bytes": b"\x00\xff" * 1000,
     "no upgrade": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
     "half a handshake": b"GET / HTTP/1.1\r\nUpgr",
-    "other protocol": b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n"
-    b"Sec-WebSocket-Protocol: other.v1\r\n\r\n",
+    "other protocol": HANDSHAKE.replace(b"foxglove.websocket.v1", b"other.v1"),
     "nothing": b"",
 }
 
@@ -500,6 +501,29 @@ def receive_all(client: ClientConnection) -> None:
     """Receive until the connection is closed."""
     while True:
         client.recv(timeout=10.0)
+
+
+def test_client_that_asks_and_does_not_read_takes_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foxglove_server, "MAX_QUEUE_BYTES", 500_000)
+    with closing(OurServer()) as server:
+        server.server._controls.values["text"] = "x" * 100_000  # type: ignore[attr-defined]
+        with socket.create_connection(("127.0.0.1", server.port)) as plain:
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            plain.sendall(HANDSHAKE)
+            plain.setblocking(False)
+            request = b'{"op": "getParameters", "parameterNames": []}'
+            frame = bytes((0x81, 0x80 | len(request), 0, 0, 0, 0)) + request
+            sent, largest, end = 0, 0, time.monotonic() + 20.0
+            while time.monotonic() < end:
+                try:
+                    sent += plain.send(frame * 1000) // len(frame)
+                except BlockingIOError:  # the server reads no more
+                    if largest > 500_000:
+                        break
+                largest = max([largest, *(client.queue_bytes for client in server.server._clients)])
+            assert sent > 500
+            assert 500_000 < largest < 700_000
+            server.server.abort()
 
 
 def test_number_of_clients_is_limited(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
