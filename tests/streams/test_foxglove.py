@@ -605,6 +605,22 @@ def list_panels(place: Any) -> list[str]:
     return [place] if isinstance(place, str) else list_panels(place["first"]) + list_panels(place["second"])
 
 
+def test_all_outputs_are_open_before_the_run_waits_for_a_subscriber(run: Run) -> None:
+    """A subscriber of the second output can connect while the run waits for one of the first output."""
+    ports = find_free_port(), find_free_port()
+    urls = [f"foxglove://127.0.0.1:{port}?wait=60" for port in ports]
+    recording = threading.Thread(target=lambda: ns.record(run.session.world, urls, 0.5))
+    recording.start()
+    clients = []
+    for url in reversed(urls):
+        client = connect_when_served(url)
+        client.subscribe([topic for topic in client.topics if topic.endswith("/imu")])
+        clients.append(client)
+    assert [sum(1 for _ in client) for client in clients] == [100, 100]
+    recording.join(60.0)
+    assert not recording.is_alive()
+
+
 @pytest.fixture(autouse=True)
 def check_threads() -> Iterator[None]:
     """Check that no thread of the server is left."""
