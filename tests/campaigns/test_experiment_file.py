@@ -16,7 +16,8 @@ from click.testing import CliRunner
 import navsense as ns
 from navsense.analysis import monte_carlo
 from navsense.campaigns.command import PythonCommand
-from navsense.campaigns.experiment_file import ReportColumns, read_experiment
+from navsense.campaigns.experiment_file import read_experiment
+from navsense.campaigns.report_columns import ReportColumns
 from navsense.campaigns.worker import pack_campaign
 from navsense.cli import cli
 from navsense.core.errors import SimulationError

@@ -16,7 +16,7 @@ import navsense as ns
 from navsense.analysis import monte_carlo
 from navsense.campaigns.campaign import make_campaign
 from navsense.campaigns.command import ShellCommand
-from navsense.campaigns.experiment_file import ReportColumns
+from navsense.campaigns.report_columns import ReportColumns
 from navsense.campaigns.result import CampaignResult
 from navsense.campaigns.rows import COMMAND, Row, make_table
 from navsense.cli import cli

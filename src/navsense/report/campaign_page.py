@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from navsense.analysis import monte_carlo, theory
-from navsense.campaigns.experiment_file import ReportColumns, find_declared_noise
+from navsense.campaigns.report_columns import ReportColumns, find_declared_noise
 from navsense.campaigns.result import CampaignResult
 from navsense.campaigns.rows import COMMAND, RUN
 from navsense.core.errors import SimulationError
