@@ -121,10 +121,6 @@ class CampaignResult:
             table = table.filter(_compare(table[path], value))
         return _to_array(table[name], name)
 
-    def get_scalars(self, name: str) -> AnyArray | None:
-        """Return a column of numbers (runs,), without failed runs; None for a column of texts or arrays."""
-        return self.get_array(name).astype(np.float64) if _is_numeric(self.table.schema.field(name).type) else None
-
 
 def _select_rows(table: pa.Table, column: str, *, is_valid: bool) -> pa.Table:
     """Return the rows that have a value in a column, or those that have none."""
@@ -151,13 +147,6 @@ def _compare(column: pa.ChunkedArray, value: Any) -> pa.ChunkedArray:
         return pyarrow.compute.equal(column, value)
     except (pa.ArrowException, TypeError, ValueError):  # a value of another type
         return pa.array([False] * len(column), pa.bool_())
-
-
-def _is_numeric(kind: pa.DataType) -> bool:
-    """Return True for the type of a column of numbers or truth values."""
-    import pyarrow as pa
-
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
 
 
 def _to_array(column: pa.ChunkedArray, name: str) -> AnyArray:

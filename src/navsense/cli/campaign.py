@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -134,24 +133,22 @@ def print_columns(result: CampaignResult) -> None:
 
     The mean of truth values is their rate; they have no other numbers.
     """
-    import numpy as np
-
+    from navsense.analysis.campaign_statistics import CampaignStatistics
     from navsense.parameters import format_value
 
-    points = result.campaign.points[:MAX_POINTS]
-    runs, rows = len(result.campaign.runs), []
-    for name in result.columns:
-        for index, point in enumerate(points):
-            values = replace(result, table=result.table.slice(index * runs, runs)).get_scalars(name)
-            finite = None if values is None else values[np.isfinite(values)]
-            if finite is None or finite.size == 0:
-                continue
-            numbers = [finite.mean()]
-            if str(result.table.schema.field(name).type) != "bool" and finite.size > 1:
-                numbers += [finite.std(ddof=1), *np.quantile(finite, (0.05, 0.5, 0.95))]
-            texts = [f"{number:.4g}" for number in numbers]
-            swept = [format_value(value) for value in point.values()]
-            rows.append((name, *swept, f"{finite.size}", *texts, *[""] * (5 - len(texts))))
+    statistics = CampaignStatistics(result)
+    rows = []
+    for name in statistics.list_names("number", "flag"):
+        for point in statistics.points[:MAX_POINTS]:
+            column = statistics.compute_column(name, point)
+            count = column.values.size
+            if count:
+                numbers = [column.mean]
+                if not column.is_flag and count > 1:
+                    numbers += [column.stddev, *column.compute_quantiles()]
+                texts = [f"{number:.4g}" for number in numbers]
+                swept = [format_value(value) for value in point.values.values()]
+                rows.append((name, *swept, f"{count}", *texts, *[""] * (5 - len(texts))))
     if rows:
         columns = [Column("column", "name"), *(Column(path, "name") for path in result.campaign.paths)]
         names = ("runs", "mean", "stddev", "5 %", "median", "95 %")
