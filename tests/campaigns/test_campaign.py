@@ -255,11 +255,11 @@ def fail_in_two_runs(run: Run) -> Mapping[str, Any]:
 def test_a_run_that_fails_has_a_row_with_its_error(world: ns.world.World, tmp_path: Path, client: Client) -> None:
     result = ns.campaign(world, 8, 0.2, reduce=fail_in_two_runs, out=tmp_path, client=client, sweep={STDDEV: [0.1]})
     place = f"test_campaign.py:{fail_in_two_runs.__code__.co_firstlineno + 3}"
-    assert [(failure.run, failure.error) for failure in result.failures] == [
+    assert [(run.run, run.failure) for run in result.failed_runs] == [
         (2, f"{place}: ValueError: no row for run 2"),
         (5, f"{place}: ValueError: no row for run 5"),
     ]
-    assert result.failures[0].parameters == {STDDEV: 0.1}
+    assert result.failed_runs[0].parameters == {STDDEV: 0.1}
     assert result.table["value"].to_pylist() == [1.0, 1.0, None, 1.0, 1.0, None, 1.0, 1.0]
     assert result.get_array("value").tolist() == [1.0] * 6
 
@@ -278,9 +278,9 @@ def test_a_run_that_kills_its_worker_does_not_end_the_campaign(
 ) -> None:
     """The other runs of its chunk have their rows."""
     result = ns.campaign(world, [*range(2, 8), 64], 0.2, reduce=stop_at_four, out=tmp_path, client=client)
-    assert [failure.run for failure in result.failures] == [4, 5]
-    assert "died" in result.failures[0].error
-    assert result.failures[1].error.endswith("SystemExit: 3")
+    assert [run.run for run in result.failed_runs] == [4, 5]
+    assert "died" in result.failed_runs[0].failure
+    assert result.failed_runs[1].failure.endswith("SystemExit: 3")
     assert result.get_array("value").tolist() == [2.0, 3.0, 6.0, 7.0, 64.0]
     assert len(list_chunk_times(tmp_path)) == 2
 
@@ -318,7 +318,7 @@ def survivors(world: ns.world.World, client: Client, tmp_path_factory: pytest.Te
 
 
 def test_rows_survive_the_death_of_a_worker(world: ns.world.World, survivors: CampaignResult) -> None:
-    assert not survivors.failures
+    assert not survivors.failed_runs
     runs = ns.simulate(world, 0.2, seed=7, runs=320)
     assert np.array_equal(survivors.get_array("last"), runs["imu"]["angular_velocity"][:, -1])
 

@@ -58,7 +58,7 @@ def test_every_key_is_read(folder: Path) -> None:
     experiment = read(
         folder,
         f"""{HEAD}
-        output = "results"
+        out = "results"
         seed = 3
         epoch = 10
         truth_rate = 20
@@ -86,7 +86,7 @@ def test_every_key_is_read(folder: Path) -> None:
         """,
     )
     campaign = experiment.campaign
-    assert experiment.output == "results"
+    assert experiment.out == "results"
     assert experiment.report == ReportColumns(
         time="t",
         errors=("n",),
@@ -249,7 +249,8 @@ def test_a_part_of_a_point_keeps_the_parameters_of_the_file(folder: Path) -> Non
         (HEAD + "truth_rate = 0", 5, "truth_rate: 0; must be from"),
         (HEAD + "fidelity = 'x'", 5, "fidelity: x; must be one of physical, classic"),
         (HEAD + "recordings = '.foo'", 5, "no recording has this suffix: .foo"),
-        (HEAD + "output = ''", 5, "output: ; must be the name of a folder"),
+        (HEAD + "out = ''", 5, "out: ; must be the name of a folder"),
+        (HEAD + "output = 'results'", 5, "did you mean out?"),
         (HEAD.replace("runs = 4", "runs = 0"), 2, "runs: 0; must be a number >= 1"),
         (HEAD.replace("runs = 4", "runs = [1, 1]"), 2, "runs: [1, 1]"),
         (HEAD.replace("duration = 1.0", "duration = -1"), 3, "duration: -1; must be a finite number"),

@@ -58,7 +58,7 @@ KEYS: Mapping[str, str] = {
     "runs": "an integer or a list of integers",
     "duration": NUMBERS,
     "reduce": TEXT,
-    "output": TEXT,
+    "out": TEXT,
     "seed": "an integer",
     "epoch": "an integer",
     "truth_rate": NUMBERS,
@@ -136,13 +136,13 @@ _CHECKS: Mapping[str, Callable[[Any], object]] = {
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment file: its campaign, the folder of its results, and the columns of its report.
+    """An experiment file: its campaign, the folder of the results `out`, and the columns of its report.
 
     folders: where workers search the modules of `reduce`.
     """
 
     campaign: Campaign
-    output: str
+    out: str
     report: ReportColumns
     folders: tuple[str, ...] = ()
 
@@ -243,7 +243,7 @@ def read_experiment(path: str | os.PathLike[str]) -> Experiment:
             command=_make_command(tables, folder, str(folder / tables["world"])),
         )
     columns = _read_report_columns(file, campaign.world)
-    return Experiment(campaign, tables.get("output", Path(path).stem), columns, folders)
+    return Experiment(campaign, tables.get("out", Path(path).stem), columns, folders)
 
 
 def _check_tables(file: _File) -> None:
@@ -259,8 +259,8 @@ def _check_tables(file: _File) -> None:
         if key in tables:
             with file.add_place(key):
                 check(tables[key])
-    if not tables.get("output", "results") or "\0" in tables.get("output", ""):
-        raise file.make_error(("output",), tables["output"], "must be the name of a folder", 'write output = "results"')
+    if not tables.get("out", "results") or "\0" in tables.get("out", ""):
+        raise file.make_error(("out",), tables["out"], "must be the name of a folder", 'write out = "results"')
     for model, log in (tables["motion"] if isinstance(tables.get("motion"), dict) else {}).items():
         if not isinstance(log, str):
             raise file.make_error(

@@ -28,11 +28,17 @@ MAX_LISTED_VALUES = 10
 
 @dataclass(frozen=True)
 class FailedRun:
-    """A run that failed: number, values of the sweep, text of the error, and the command that repeats it."""
+    """A run that failed.
+
+    run: its number.
+    parameters: values of the sweep by path.
+    failure: the text of its error.
+    command: repeats the run.
+    """
 
     run: int
     parameters: Mapping[str, Any]
-    error: str
+    failure: str
     command: str
 
 
@@ -41,7 +47,7 @@ class CampaignResult:
     """The rows of a campaign, in the order of the points of the sweep and of the run numbers.
 
     campaign: what was computed.
-    folder: the folder of its chunks and recordings.
+    folder: the folder of the results.
     table: an Arrow table with a row for each run: `run`, the parameters of the sweep by path, the columns of `reduce`,
         `recording`, `failure`, and `command`, which repeats the run.
     reused: the number of runs that were complete before, so this call did not compute them.
@@ -59,13 +65,13 @@ class CampaignResult:
 
     def summarize(self) -> Summary:
         """Return title and table for `repr` and notebooks."""
-        failed = f", {format_count(len(self.failures), 'failed run')}" * bool(self.failures)
+        failed = f", {format_count(len(self.failed_runs), 'failed run')}" * bool(self.failed_runs)
         title = f"{self.campaign.world.name}: {format_count(self.table.num_rows, 'run')}{failed}, in {self.folder}"
         rows = [(field.name, str(field.type)) for field in self.table.schema]
         return Summary("Campaign", title, ("column", "type"), rows)
 
     @cached_property
-    def failures(self) -> Sequence[FailedRun]:
+    def failed_runs(self) -> Sequence[FailedRun]:
         """The runs that failed."""
         failed = _select_rows(self.table, FAILURE, is_valid=True).to_pylist()
         paths = self.campaign.paths

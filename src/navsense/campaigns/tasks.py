@@ -255,8 +255,8 @@ class _Tasks:
         elif deaths < MAX_DEATHS:
             self._suspects.appendleft((chunk, deaths))
         else:
-            error = f"its process died {deaths} times; this is a lack of memory or a crash of a library"
-            self._store(chunk, [Row(chunk.runs[0], {}, failure=error)])
+            failure = f"its process died {deaths} times; this is a lack of memory or a crash of a library"
+            self._store(chunk, [Row(chunk.runs[0], {}, failure=failure)])
 
     def _store(self, part: RunChunk, rows: Sequence[Row]) -> None:
         """Keep the rows of a chunk or of a part of it. Write the chunk if all of its rows are there."""
@@ -273,9 +273,9 @@ class _Tasks:
         self._failures.update(row.failure for row in rows)
 
     def _warn_of_failures(self) -> None:
-        """Warn once if all runs of the first chunks failed with the same error, so that the user can stop."""
+        """Warn once if all runs of the first chunks failed for the same reason, so that the user can stop."""
         if self._has_checked or not self._finished:
             return
         self._has_checked = True
-        if len(self._failures) == 1 and (error := next(iter(self._failures))):
-            LOG.warning("all %d runs so far have failed: %s; to stop, press Ctrl-C", self._finished, error)
+        if len(self._failures) == 1 and (failure := next(iter(self._failures))):
+            LOG.warning("all %d runs so far have failed: %s; to stop, press Ctrl-C", self._finished, failure)

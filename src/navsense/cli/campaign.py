@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from navsense.campaigns.result import CampaignResult
     from navsense.campaigns.tasks import Progress
 
-MAX_FAILURES = 5
+MAX_FAILED_RUNS = 5
 """Largest number of failed runs that are printed."""
 
 MAX_POINTS = 20
@@ -49,7 +49,7 @@ def show_runs() -> Iterator[Progress]:
 
 @click.command(cls=CheckedCommand)
 @click.argument("experiment_file", metavar="EXPERIMENT")
-@click.option("-o", "--output", metavar="FOLDER", help="Folder of the results. Default: the key output of EXPERIMENT.")
+@click.option("-o", "--output", metavar="FOLDER", help="Folder of the results. Default: the key out of EXPERIMENT.")
 @click.option("--workers", type=int, metavar="N", help="Processes on this machine. Default: one for each core.")
 @click.option("--scheduler", metavar="ADDRESS", help="Use the workers of a Dask scheduler, as tcp://host:8786.")
 @click.option(
@@ -78,7 +78,7 @@ def campaign(
     check_libraries()
     tls = make_tls_settings(scheduler, (tls_ca_file, tls_cert, tls_key))
     experiment = read_experiment(experiment_file)
-    folder = output or experiment.output
+    folder = output or experiment.out
     if report is not None:
         from navsense.report.campaign_page import check_campaign_page
 
@@ -97,11 +97,11 @@ def campaign(
         click.echo(f"stopped; the complete runs are kept in {folder}; the same command goes on", err=True)
         sys.exit(130)
     print_columns(result)
-    for failure in result.failures[:MAX_FAILURES]:
-        values = "".join(f", {path} = {value}" for path, value in failure.parameters.items())
-        click.echo(f"warning: run {failure.run}{values}: {failure.error}; repeat the run: {failure.command}", err=True)
-    if len(result.failures) > MAX_FAILURES:
-        more = format_count(len(result.failures) - MAX_FAILURES, "more failed run")
+    for run in result.failed_runs[:MAX_FAILED_RUNS]:
+        values = "".join(f", {path} = {value}" for path, value in run.parameters.items())
+        click.echo(f"warning: run {run.run}{values}: {run.failure}; repeat the run: {run.command}", err=True)
+    if len(result.failed_runs) > MAX_FAILED_RUNS:
+        more = format_count(len(result.failed_runs) - MAX_FAILED_RUNS, "more failed run")
         click.echo(f"warning: {more}, see the column failure of {folder}/results.parquet", err=True)
     reused = f", {result.reused} of them computed before" if result.reused else ""
     click.echo(f"wrote {folder}/results.parquet: {format_count(result.table.num_rows, 'run')}{reused}")
@@ -109,7 +109,7 @@ def campaign(
         from navsense.report.campaign_page import write_campaign
 
         click.echo(f"wrote {write_campaign(result, report, experiment.report)}")
-    if len(result.failures) == result.table.num_rows:
+    if len(result.failed_runs) == result.table.num_rows:
         sys.exit(2)
 
 

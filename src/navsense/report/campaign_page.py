@@ -66,7 +66,7 @@ SIGMAS = 2.0
 PERCENT = 100.0
 """Factor of a rate in percent."""
 
-REPEAT, ERROR = "command that repeats the run", "error of the run"
+REPEAT, FAILURE = "command that repeats the run", "failure"
 """Headers of columns with long texts."""
 
 FIGURE_HEIGHT, COMPONENT_HEIGHT = 260.0, 120.0
@@ -360,7 +360,7 @@ def _format_summary(result: CampaignResult) -> str:
     facts = [("Runs", f"{len(plan.runs)}", "at each point" if plan.paths else "")]
     facts += [("Points", f"{len(plan.points)}", ", ".join(plan.paths))] if plan.paths else []
     facts += [("Duration", f"{plan.duration:g} s", "of each run")]
-    facts += [("Failed runs", f"{len(result.failures)}", f"of {plan.row_count}" if result.failures else "")]
+    facts += [("Failed runs", f"{len(result.failed_runs)}", f"of {plan.row_count}" if result.failed_runs else "")]
     parts = (
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}<small>{escape(detail)}</small></dd></div>"
         for name, value, detail in facts
@@ -375,20 +375,20 @@ def _format_notes(statistics: CampaignStatistics) -> str:
 
 
 def _format_failures(result: CampaignResult) -> str:
-    """Return the failed runs with their errors and commands."""
+    """Return the failed runs with their failures and commands."""
     rows = [
         (
-            str(failure.run),
-            *(format_value(value) for value in failure.parameters.values()),
-            failure.error,
-            failure.command,
+            str(run.run),
+            *(format_value(value) for value in run.parameters.values()),
+            run.failure,
+            run.command,
         )
-        for failure in result.failures[:MAX_LISTED]
+        for run in result.failed_runs[:MAX_LISTED]
     ]
     if not rows:
         return ""
-    table = _format_table(("run", *result.campaign.paths, ERROR, REPEAT), rows)
-    more = len(result.failures) - MAX_LISTED
+    table = _format_table(("run", *result.campaign.paths, FAILURE, REPEAT), rows)
+    more = len(result.failed_runs) - MAX_LISTED
     return f"{table}<p>{more} more are in the column failure of results.parquet.</p>" if more > 0 else table
 
 
@@ -487,7 +487,7 @@ def _format_command(command: str) -> str:
 
 def _format_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table of HTML whose first column is the header of its row."""
-    classes = [{REPEAT: ' class="command"', ERROR: ' class="text"'}.get(text, "") for text in columns]
+    classes = [{REPEAT: ' class="command"', FAILURE: ' class="text"'}.get(text, "") for text in columns]
     head = "".join(f'<th scope="col"{name}>{escape(text)}</th>' for name, text in zip(classes, columns, strict=True))
     body = ""
     for first, *others in rows:
