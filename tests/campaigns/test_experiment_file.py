@@ -336,11 +336,15 @@ def test_error_in_the_file_of_reduce(folder: Path) -> None:
     assert "ModuleNotFoundError: No module named 'nothing_of_this_name'" in str(error.value)
 
 
-def test_lines_of_keys(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("codec", "end"), [("utf-8", "\n"), ("utf-8-sig", "\n"), ("utf-8-sig", "\r\n")])
+def test_lines_of_keys(codec: str, end: str, tmp_path: Path) -> None:
+    """Editors on Windows write a byte order mark and other line ends."""
     path = tmp_path / "x.toml"
     path.write_text(
         '# comment\na = "x = 1 # no comment" # comment\nb = [\n  1, # [\n  2,\n]\nc = """\n[d]\n"""\n\n'
-        "[t]   # comment\nx.y = 1\n'z.w' = {k = 1}\n[[u]]\nv = 1\n[[u]]\nv = 2\n[u.w]\nx = 3\n"
+        "[t]   # comment\nx.y = 1\n'z.w' = {k = 1}\n[[u]]\nv = 1\n[[u]]\nv = 2\n[u.w]\nx = 3\n",
+        encoding=codec,
+        newline=end,
     )
     kind = FileKind("file", SimulationError, "must be TOML")
     tables, lines = read_toml_lines(str(path), kind)
