@@ -20,6 +20,7 @@ from navsense.campaigns.experiment_file import read_experiment
 from navsense.campaigns.report_columns import ReportColumns
 from navsense.campaigns.worker import pack_campaign
 from navsense.cli import cli
+from navsense.cli.options import parse_motion_options
 from navsense.core.errors import SimulationError
 from navsense.core.inputs import FileKind
 from navsense.core.toml_lines import read_toml_lines
@@ -208,6 +209,24 @@ def test_command_replaces_the_motion_and_adds_the_faults_of_a_point(folder: Path
     assert int(emitted.sum()) == 70
     assert np.array_equal(run["imu"].emitted, emitted)
     assert np.array_equal(run.truth["robot"].position, expected.truth["robot"].position)
+
+
+def test_a_log_whose_name_has_an_equals_sign(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--motion a=b.csv` is the file of this name if it exists and the world has no model `a`."""
+    monkeypatch.chdir(folder)
+    text = Path("log.csv").read_text()
+    Path("seed=3").mkdir()
+    for name in ("seed=3/log.csv", "a=b.csv", "robot=b.csv"):
+        Path(name).write_text(text)
+    campaign = read(folder, f"{HEAD}motion = 'seed=3/log.csv'").campaign
+    words = shlex.split(campaign.format_command({}, 0))
+    log = str(folder / "seed=3" / "log.csv")
+    assert words[words.index("--motion") + 1] == log
+    assert parse_motion_options((log,), campaign.world) == log
+    assert parse_motion_options(("a=b.csv?topic=/odom",), campaign.world) == "a=b.csv?topic=/odom"
+    assert parse_motion_options(("robot=b.csv",), campaign.world) == {"robot": "b.csv"}
+    assert parse_motion_options(("a=c.csv",), campaign.world) == {"a": "c.csv"}
+    assert parse_motion_options(("robot=a=b.csv",), campaign.world) == {"robot": "a=b.csv"}
 
 
 def test_a_part_of_a_point_keeps_the_parameters_of_the_file(folder: Path) -> None:
