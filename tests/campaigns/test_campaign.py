@@ -32,9 +32,10 @@ import navsense as ns
 from navsense.campaigns import computation, connection, worker
 from navsense.campaigns.campaign import CHUNK_MEMORY, Reduce, make_campaign
 from navsense.campaigns.command import ShellCommand
-from navsense.campaigns.computation import WORKER_MEMORY, count_workers
+from navsense.campaigns.computation import WORKER_MEMORY, compute_campaign, count_workers
 from navsense.campaigns.connection import open_client
 from navsense.campaigns.digest import hash_world
+from navsense.campaigns.experiment_file import read_experiment
 from navsense.campaigns.result import CampaignResult
 from navsense.campaigns.rows import Row, check_values, describe_error, fail_other_kinds, join_tables, make_table
 from navsense.cli import cli
@@ -637,6 +638,29 @@ def test_a_deleted_recording_is_written_again(world: ns.world.World, tmp_path: P
     assert compute().reused == 0
     assert path.exists()
     assert compute().reused == 2
+
+
+def list_search_paths(client: Client) -> list[Sequence[str]]:
+    """Return the search path of modules of each worker."""
+    return list(client.run(lambda: list(sys.path)).values())
+
+
+def test_workers_import_changed_modules_again(world: ns.world.World, tmp_path: Path, client: Client) -> None:
+    """A module with a lock cannot be sent, so workers import it from its folder."""
+    rows = "import module_of_workers\n\n\ndef reduce(run):\n    return {'value': module_of_workers.get()}\n"
+    (tmp_path / "rows_of_workers.py").write_text(rows)
+    text = f"world = {world.path!r}\nruns = 4\nduration = 0.2\nreduce = 'rows_of_workers.py:reduce'\n"
+    (tmp_path / "experiment.toml").write_text(text)
+    before = list_search_paths(client)
+    for value in (1, 22, 333):  # one of the two workers computes two of these campaigns
+        module = f"import threading\nLOCK = threading.Lock()\n\n\ndef get():\n    with LOCK:\n        return {value}\n"
+        (tmp_path / "module_of_workers.py").write_text(module)
+        experiment = read_experiment(tmp_path / "experiment.toml")
+        result = compute_campaign(experiment.campaign, tmp_path / "out", client=client, folders=experiment.folders)
+        assert result.get_array("value").tolist() == [value] * 4
+        assert list_search_paths(client) == before
+        for name in ("rows_of_workers", "module_of_workers"):
+            del sys.modules[name]
 
 
 def test_a_process_that_dies_at_the_start_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ import cloudpickle
 from distributed import WorkerPlugin, get_worker
 
 from navsense.campaigns.campaign import Campaign, RunChunk
-from navsense.campaigns.digest import list_local_modules, list_versions
+from navsense.campaigns.digest import is_installed, list_local_modules, list_versions
 from navsense.campaigns.rows import CHUNKS, Row, check_values, describe_error, find_place
 from navsense.core.errors import SimulationError
 from navsense.core.kernels import COMPILATION_CALLBACKS
@@ -76,6 +76,7 @@ class CampaignPlugin(WorkerPlugin):
         self.versions = dict(list_versions())
         self._campaign: Campaign | None = None
         self._guard = threading.Lock()
+        self._modules: frozenset[str] | None = None  # those of the worker before the campaign
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a worker gets: a lock cannot be sent."""
@@ -96,10 +97,29 @@ class CampaignPlugin(WorkerPlugin):
                 self._campaign = self._unpack_campaign(address)
             return self._campaign
 
+    def teardown(self, worker: object) -> None:
+        """Remove the folders from the search path of the worker, and the modules that the campaign imported from them.
+
+        The next campaign imports these modules again, because their files can have changed.
+        """
+        if self._modules is None:
+            return
+        for folder in self.folders:
+            places = [place for place, path in enumerate(sys.path) if path == folder]
+            if places:
+                del sys.path[places[-1]]  # the worker, or another campaign, can have the same folder
+        for name in set(sys.modules) - self._modules:
+            module = sys.modules[name]
+            file = vars(module).get("__file__") or ""
+            if not is_installed(module) and any(Path(folder) in Path(file).parents for folder in self.folders):
+                del sys.modules[name]
+        self._modules = None
+
     def _unpack_campaign(self, address: str) -> Campaign:
         """Return the campaign after a short simulation, which compiles the kernels."""
         check_versions(self.versions, list_versions(), address)  # before code that other versions may not read
-        sys.path += [folder for folder in self.folders if folder not in sys.path]
+        self._modules = frozenset(sys.modules)
+        sys.path += self.folders
         try:
             campaign: Campaign = cloudpickle.load(io.BytesIO(self.data))
         except ImportError as error:
