@@ -151,7 +151,7 @@ def test_a_task_has_the_chunks_that_fit_its_duration(
     client, chunks = PlayedClient(reduce_chunks(duration), threads), make_chunks(1000)
     numbers = compute(client, chunks)
     sizes = [len(task) for task in client.submitted]
-    in_progress = tasks.TASKS_PER_WORKER * threads
+    in_progress = tasks.TASKS_PER_THREAD * threads
     assert sizes[:in_progress] == [1] * in_progress
     assert sizes[in_progress] == count == max(sizes)
     assert duration * count <= tasks.TASK_DURATION or count == 1
