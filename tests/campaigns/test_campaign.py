@@ -629,6 +629,38 @@ def test_a_value_that_no_point_has_is_an_error(world: ns.world.World, tmp_path: 
     assert hash_world(again.world) == hash_world(ns.with_parameters(world, {STDDEV: 0.2, "gauge.rate": 10.0}))
 
 
+def test_columns_that_are_no_array_are_errors(result: CampaignResult, tmp_path: Path) -> None:
+    """One of two runs has no array, and chunks have arrays of several shapes. `result.table` has such rows too."""
+
+    def make_result(*chunks: Sequence[Any]) -> CampaignResult:
+        rows = [[Row(run, {} if x is None else {"x": x}) for run, x in enumerate(values)] for values in chunks]
+        table = join_tables([make_table(each, {}, has_recording=False) for each in rows], ())
+        return CampaignResult(result.campaign, tmp_path, table)
+
+    two, three = np.ones(2), np.ones(3)
+    with pytest.raises(ns.NavsenseError, match="column x: 1 missing; must have an array in each run; use res"):
+        make_result([two, None]).get_array("x")
+    for mixed in (make_result([two, three]), make_result([two], [three])):
+        with pytest.raises(ns.NavsenseError, match="column x: arrays; must have the same shape in each run; use res"):
+            mixed.get_array("x")
+    assert make_result([np.ones((2, 3))], [np.zeros((2, 3))]).get_array("x").shape == (2, 2, 3)
+    with pytest.raises(ns.NavsenseError, match=r"column: lst; must be one of stddev, last, .*; did you mean last\?"):
+        result.get_array("lst")
+    none = replace(result, table=result.table.slice(0, 0))
+    assert none.get_array("last").shape == (0, 0, 0)
+    assert none.get_array("number").dtype == np.int64
+
+
+def test_a_result_shows_its_columns_and_the_number_of_failed_runs(result: CampaignResult, tmp_path: Path) -> None:
+    assert repr(result).startswith("<Campaign w: 150 runs, in /")
+    assert "last     list<element: list<element: double>>" in repr(result)
+    rows = [Row(0, {"value": 1.0}), Row(1, {}, failure="ValueError: x")]
+    table = make_table(rows, {}, has_recording=False).append_column("command", [["a", "b"]])
+    other = CampaignResult(result.campaign, tmp_path, table)
+    assert repr(other).startswith("<Campaign w: 2 runs, 1 failed run, in /")
+    assert [(run.run, run.failure, run.command) for run in other.failed_runs] == [(1, "ValueError: x", "b")]
+
+
 def test_a_deleted_recording_is_written_again(world: ns.world.World, tmp_path: Path, client: Client) -> None:
     def compute() -> CampaignResult:
         return ns.campaign(world, 2, 0.2, out=tmp_path, recordings=".npz", client=client)

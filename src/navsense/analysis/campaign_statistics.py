@@ -58,7 +58,7 @@ class CampaignPoint:
         return self.result.campaign.points[self.index]
 
     @cached_property
-    def succeeded(self) -> CampaignResult:
+    def successful_runs(self) -> CampaignResult:
         """The rows without those of failed runs."""
         runs = len(self.result.campaign.runs)
         rows = replace(self.result, table=self.result.table.slice(self.index * runs, runs))
@@ -276,7 +276,7 @@ class CampaignStatistics:
         """Return the values (runs, ...) of a column at a point, without runs that have none; None if there are none."""
         if (self.kinds.get(name) or _get_kind(self.result.table, name)) in ("text", "empty"):
             return None
-        rows = point.succeeded
+        rows = point.successful_runs
         known = _select_known(rows.table, name)
         if known.num_rows < rows.table.num_rows:
             self.note(f"{name}: {format_count(rows.table.num_rows - known.num_rows, 'run')} without a value.")
@@ -468,7 +468,7 @@ class CampaignStatistics:
         if self.kinds[name] not in ("number", "array"):
             return []
         is_array = self.kinds[name] == "array"
-        values, table = self.get_values(name, point), _select_known(point.succeeded.table, name)
+        values, table = self.get_values(name, point), _select_known(point.successful_runs.table, name)
         # Arrays whose shape differs between runs have a last value too.
         each = table[name].to_pylist() if values is None else values
         final = [np.ravel(np.asarray(row, dtype=np.float64)[-1:] if is_array else row) for row in each]
