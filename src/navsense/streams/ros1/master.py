@@ -1,0 +1,155 @@
+"""The registrations of a node at a ROS master, kept up to date in a thread of their own.
+
+A run never waits for the master: topics that appear later are registered in the thread. A master that was restarted
+gets all topics again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from navsense.streams.ros1 import xmlrpc
+
+LOG = logging.getLogger(__name__)
+
+CALL_TIMEOUT = 3.0
+"""Longest time (s) of a call."""
+
+CHECK_PERIOD = 2.0
+"""Time (s) between two checks that the master still knows the node."""
+
+UNREGISTER_TIMEOUT = 3.0
+"""Longest time (s) to unregister all topics."""
+
+SHARED_TOPICS = ("/tf", "/tf_static")
+"""Topics that several nodes publish by convention."""
+
+
+class MasterError(Exception):
+    """The master does not answer, or not as a master does. The text says how."""
+
+
+@dataclass(frozen=True)
+class Registration:
+    """A topic to register: its name, and its type as in `sensor_msgs/Imu`."""
+
+    topic: str
+    type: str
+
+
+class Master:
+    """A ROS master, and the registrations of one node."""
+
+    def __init__(self, host: str, port: int, *, caller_id: str, caller_api: str, name: str) -> None:
+        """Store the address of the master, the name and the URI of the node. Log messages begin with `name`."""
+        self.uri = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+        self._address, self._caller_id, self._caller_api, self._name = (host, port), caller_id, caller_api, name
+        self._wanted: dict[str, Registration] = {}
+        self._registered: dict[str, Registration] = {}
+        self._is_lost = False
+        self._wake, self._ending = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._keep_registered, name="navsense-ros1-master", daemon=True)
+
+    def call(self, method: str, *arguments: Any, timeout: float = CALL_TIMEOUT) -> Any:
+        """Return the value of a call of the Master API. Raises `MasterError`."""
+        try:
+            answer = xmlrpc.call(self._address, method, (self._caller_id, *arguments), timeout)
+        except OSError as error:
+            reason = "no answer in time" if isinstance(error, TimeoutError) else (error.strerror or str(error)).lower()
+            raise MasterError(f"does not answer: {reason}") from error
+        except ValueError as error:
+            raise MasterError(f"does not answer as a ROS master: {error}") from error
+        if not (isinstance(answer, list) and len(answer) == 3 and isinstance(answer[0], int)):
+            raise MasterError("does not answer as a ROS master: the result is not (code, text, value)")
+        if answer[0] != 1:
+            raise MasterError(f"rejects {method}: {str(answer[1])[:200]}")
+        return answer[2]
+
+    def start(self, registrations: Iterable[Registration]) -> None:
+        """Register the first topics, and start the thread. Raises `MasterError`, and `RuntimeError` without a thread."""
+        self._wanted = {one.topic: one for one in registrations}
+        self._register(list(self._wanted.values()))
+        self._thread.start()
+
+    def add(self, registration: Registration) -> None:
+        """Register a topic soon."""
+        self._wanted[registration.topic] = registration
+        self._wake.set()
+
+    def close(self, timeout: float = UNREGISTER_TIMEOUT) -> None:
+        """Stop the thread and unregister all topics, at most `timeout` (s) and the rest of a call. Never raises."""
+        self._ending.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(CALL_TIMEOUT + 1.0)
+        end = time.monotonic() + timeout
+        for topic in list(self._registered):
+            left = end - time.monotonic()
+            try:
+                if left <= 0.0:
+                    raise MasterError("does not answer: no answer in time")
+                self.call("unregisterPublisher", topic, self._caller_api, timeout=left)
+            except MasterError as error:
+                LOG.warning("%s: the master still lists topic %s: it %s", self._name, topic, error)
+                break
+            del self._registered[topic]
+
+    def _keep_registered(self) -> None:
+        while not self._ending.is_set():
+            is_due = not self._wake.wait(CHECK_PERIOD)
+            self._wake.clear()
+            if self._ending.is_set():
+                return
+            try:
+                if is_due and not self._knows_node():
+                    self._registered.clear()
+                    LOG.warning("%s: the master was restarted; the topics are registered again", self._name)
+                self._register([one for topic, one in list(self._wanted.items()) if topic not in self._registered])
+                if self._is_lost:
+                    LOG.warning("%s: the master answers again", self._name)
+                self._is_lost = False
+            except MasterError as error:
+                if not self._is_lost:
+                    LOG.warning(
+                        "%s: the master %s; subscribers stay connected, others do not find us", self._name, error
+                    )
+                self._is_lost = True
+
+    def _knows_node(self) -> bool:
+        """Return False if the master has lost the registrations."""
+        publishers = _parse_publishers(self.call("getSystemState"))
+        return all(self._caller_id in publishers.get(topic, ()) for topic in self._registered)
+
+    def _register(self, registrations: list[Registration]) -> None:
+        """Register topics, and warn of other publishers of the same topics. Raises `MasterError`."""
+        if not registrations:
+            return
+        publishers = _parse_publishers(self.call("getSystemState"))
+        types = dict(_parse_pairs(self.call("getTopicTypes")))
+        for one in registrations:
+            others = [node for node in publishers.get(one.topic, ()) if node != self._caller_id]
+            if others and one.topic not in SHARED_TOPICS:
+                LOG.warning("%s: topic %s has another publisher: %s", self._name, one.topic, ", ".join(others))
+            known = types.get(one.topic, "*")
+            if known not in ("*", one.type):
+                LOG.warning("%s: topic %s is of type %s, but others know %s", self._name, one.topic, one.type, known)
+            self.call("registerPublisher", one.topic, one.type, self._caller_api)
+            self._registered[one.topic] = one
+
+
+def _parse_pairs(value: Any) -> list[tuple[str, Any]]:
+    """Return a list of (name, value). Raises `MasterError` for another structure."""
+    if not (isinstance(value, list) and all(isinstance(one, list) and len(one) == 2 for one in value)):
+        raise MasterError("does not answer as a ROS master: the value is not a list of pairs")
+    return [(str(name), item) for name, item in value]
+
+
+def _parse_publishers(state: Any) -> dict[str, list[str]]:
+    """Return the publishers of each topic in the state of a system. Raises `MasterError` for another structure."""
+    pairs = _parse_pairs(state[0] if isinstance(state, list) and state else None)
+    return {topic: list(map(str, nodes)) for topic, nodes in pairs if isinstance(nodes, list)}
