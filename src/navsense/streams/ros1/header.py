@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-MAX_HEADER_BYTES = 1 << 20
+MAX_HEADER_BYTES = 1 << 18
 """Largest header that is accepted. That of rospy has the definition of the message, some kilobytes."""
 
 

@@ -71,7 +71,7 @@ class Master:
         return answer[2]
 
     def start(self, registrations: Iterable[Registration]) -> None:
-        """Register the first topics, and start the thread. Raises `MasterError`, and `RuntimeError` without a thread."""
+        """Register the first topics, and start the thread. Raises `MasterError`, and `RuntimeError` without it."""
         self._wanted = {one.topic: one for one in registrations}
         self._register(list(self._wanted.values()))
         self._thread.start()
@@ -89,10 +89,8 @@ class Master:
             self._thread.join(CALL_TIMEOUT + 1.0)
         end = time.monotonic() + timeout
         for topic in list(self._registered):
-            left = end - time.monotonic()
+            left = max(end - time.monotonic(), 1e-3)
             try:
-                if left <= 0.0:
-                    raise MasterError("does not answer: no answer in time")
                 self.call("unregisterPublisher", topic, self._caller_api, timeout=left)
             except MasterError as error:
                 LOG.warning("%s: the master still lists topic %s: it %s", self._name, topic, error)
@@ -116,7 +114,7 @@ class Master:
             except MasterError as error:
                 if not self._is_lost:
                     LOG.warning(
-                        "%s: the master %s; subscribers stay connected, others do not find us", self._name, error
+                        "%s: the master %s; connected subscribers stay, new ones find nothing", self._name, error
                     )
                 self._is_lost = True
 

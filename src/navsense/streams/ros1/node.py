@@ -35,6 +35,9 @@ LOG = logging.getLogger(__name__)
 MAX_QUEUE_BYTES = 64 << 20
 """Size of the queue of one subscriber (bytes)."""
 
+SEND_BYTES = 1 << 20
+"""Bytes that are sent to one subscriber before others get their turn."""
+
 MAX_CONNECTIONS = 500
 """Number of open connections."""
 
@@ -54,11 +57,11 @@ SUCCESS, ERROR = 1, -1
 """Codes of the results of the Slave API."""
 
 
-class Chunk(NamedTuple):
-    """Messages in the form of TCPROS, each with its length, and their number."""
+class Packet(NamedTuple):
+    """Bytes of messages in the form of TCPROS, each with its length, and the number of messages."""
 
     data: memoryview
-    count: int
+    messages: int
 
 
 @dataclass(eq=False)
@@ -75,7 +78,7 @@ class Topic:
     md5: str
     definition: str
     latched: bool = False
-    last: Chunk | None = None
+    last: Packet | None = None
     dropped: int = 0
     subscribers: list[_Peer] = field(default_factory=list)
 
@@ -86,7 +89,7 @@ class _Peer:
 
     topic: the topic of a subscriber, None before its header and for calls of the Slave API.
     queue, size: what is not sent yet, and its bytes.
-    is_head_partial: true if a part of the first chunk is sent.
+    is_head_partial: true if a part of the first packet is sent.
     deadline: monotonic time (s) at which a peer without a topic is disconnected.
     last_progress: monotonic time (s) when bytes were last sent, or the queue was last empty.
     closes: true if the connection is closed when the queue is empty.
@@ -99,7 +102,7 @@ class _Peer:
     topic: Topic | None = None
     caller_id: str = ""
     received: bytearray = field(default_factory=bytearray)
-    queue: deque[Chunk] = field(default_factory=deque)
+    queue: deque[Packet] = field(default_factory=deque)
     size: int = 0
     is_head_partial: bool = False
     events: int = selectors.EVENT_READ
@@ -174,19 +177,19 @@ class Node:
         if seconds > 0.0 and not self._connected.wait(seconds):
             LOG.warning("%s: no subscriber connected within %g s; the run continues", self._name, seconds)
 
-    def publish(self, topic: Topic, chunks: Sequence[Chunk]) -> None:
-        """Send messages to the subscribers of a topic, or queue them. The last chunk of a latched topic is one message.
+    def publish(self, topic: Topic, packets: Sequence[Packet]) -> None:
+        """Send messages to the subscribers of a topic, or queue them. The last packet of a latched topic is one message.
 
         An empty queue is sent from here: a wake of the thread costs more than the call of the operating system.
         """
         needs_thread = False
         with self._lock:
-            if topic.latched and chunks:
-                topic.last = chunks[-1]
+            if topic.latched and packets:
+                topic.last = packets[-1]
             for peer in list(topic.subscribers):
                 was_empty = not peer.queue
-                for chunk in chunks:
-                    self._queue(peer, chunk)
+                for packet in packets:
+                    self._queue(peer, packet)
                 if was_empty:
                     self._send(peer)
                 needs_thread = needs_thread or bool(peer.queue)
@@ -250,27 +253,28 @@ class Node:
             who = f"subscriber {peer.caller_id} at {peer.name}" if peer.caller_id else f"peer {peer.name}"
             LOG.warning("%s: %s%s %s", self._name, who, topic, what)
 
-    def _queue(self, peer: _Peer, chunk: Chunk) -> None:
+    def _queue(self, peer: _Peer, packet: Packet) -> None:
         """Queue messages of a subscriber; drop its oldest ones if the queue is full. The caller holds the lock."""
         first = 1 if peer.is_head_partial else 0
-        while peer.size + len(chunk.data) > MAX_QUEUE_BYTES and len(peer.queue) > first:
+        while peer.size + len(packet.data) > MAX_QUEUE_BYTES and len(peer.queue) > first:
             oldest = peer.queue[first]
             del peer.queue[first]
             peer.size -= len(oldest.data)
             if not peer.dropped:
                 self._warn("is too slow; its oldest messages are dropped", peer)
-            peer.dropped += oldest.count
+            peer.dropped += oldest.messages
             if peer.topic:
-                peer.topic.dropped += oldest.count
+                peer.topic.dropped += oldest.messages
         if not peer.queue:
             peer.last_progress = time.monotonic()
-        peer.queue.append(chunk)
-        peer.size += len(chunk.data)
+        peer.queue.append(packet)
+        peer.size += len(packet.data)
 
     def _send(self, peer: _Peer) -> None:
-        """Send what the connection of a peer takes now. The caller holds the lock."""
+        """Send what the connection of a peer takes now, about `SEND_BYTES` at most. The caller holds the lock."""
+        first = peer.sent_bytes
         try:
-            while peer.queue:
+            while peer.queue and peer.sent_bytes - first < SEND_BYTES:
                 data, count = peer.queue[0]
                 sent = peer.connection.send(data)
                 peer.last_progress = time.monotonic()
@@ -278,7 +282,7 @@ class Node:
                 peer.sent_bytes += sent
                 peer.is_head_partial = sent < len(data)
                 if peer.is_head_partial:
-                    peer.queue[0] = Chunk(data[sent:], count)
+                    peer.queue[0] = Packet(data[sent:], count)
                 else:
                     peer.queue.popleft()
                     peer.sent_count += count
@@ -288,7 +292,7 @@ class Node:
         except OSError:
             self._disconnect(peer)
             return
-        if peer.closes:
+        if peer.closes and not peer.queue:
             self._disconnect(peer)
 
     def _disconnect(self, peer: _Peer) -> None:
@@ -396,7 +400,7 @@ class Node:
         """Send an answer, and close the connection."""
         peer.received.clear()
         peer.closes = True
-        self._queue(peer, Chunk(memoryview(data), 0))
+        self._queue(peer, Packet(memoryview(data), 0))
         self._send(peer)
 
     def _subscribe(self, peer: _Peer, fields: dict[str, str]) -> None:
@@ -423,7 +427,7 @@ class Node:
             "topic": topic.name,
             "type": topic.type,
         }
-        self._queue(peer, Chunk(memoryview(format_header(answer)), 0))
+        self._queue(peer, Packet(memoryview(format_header(answer)), 0))
         if topic.last is not None:
             self._queue(peer, topic.last)
         topic.subscribers.append(peer)

@@ -33,7 +33,7 @@ from navsense.recordings.rosbag.writer import compute_type_hash
 from navsense.recordings.topic_names import CLOCK, TRANSFORMS
 from navsense.streams.device_port import parse_wait
 from navsense.streams.ros1.master import Master, MasterError, Registration
-from navsense.streams.ros1.node import Chunk, Node, Topic
+from navsense.streams.ros1.node import Packet, Node, Topic
 from navsense.streams.stream import LOOPBACK, Publisher, Stream, StreamUrl
 from navsense.world import World
 
@@ -42,7 +42,7 @@ LOG = logging.getLogger(__name__)
 DEFAULT_PORT = 11311
 """Port of a ROS master."""
 
-CHUNK_BYTES = 1 << 17
+PACKET_BYTES = 1 << 17
 """Bytes that are queued or dropped at once, unless one message is larger."""
 
 ABORT_TIMEOUT = 0.5
@@ -65,7 +65,7 @@ class _Publication:
     packings: dict[OutputChannel, Ros1Packing] = field(default_factory=dict)
     waiting: list[tuple[UInt64Array, ByteArray]] = field(default_factory=list)
 
-    def take(self, end: int | None) -> list[Chunk]:
+    def take(self, end: int | None) -> list[Packet]:
         """Return the messages that arrive until a time (ns), in order; all of them without a time."""
         if not self.waiting:
             return []
@@ -80,17 +80,17 @@ class _Publication:
         if due < times.size:
             self.waiting = [(times[order[due:]], rows[due:])]
         data, width = memoryview(rows[:due].tobytes()), rows.shape[1]
-        step = 1 if self.topic.latched else max(CHUNK_BYTES // width, 1)
+        step = 1 if self.topic.latched else max(PACKET_BYTES // width, 1)
         return [
-            Chunk(data[first * width : (first + step) * width], min(step, due - first)) for first in range(0, due, step)
+            Packet(data[first * width : (first + step) * width], min(step, due - first)) for first in range(0, due, step)
         ]
 
     def _take_rows(
         self, rows: list[ByteArray], times: UInt64Array, order: np.ndarray[tuple[int], np.dtype[np.intp]], due: int
-    ) -> list[Chunk]:
+    ) -> list[Packet]:
         """Return messages of several sizes."""
         self.waiting = [(times[i : i + 1], rows[i][None]) for i in order[due:].tolist()]
-        return [Chunk(memoryview(rows[i].tobytes()), 1) for i in order[:due].tolist()]
+        return [Packet(memoryview(rows[i].tobytes()), 1) for i in order[:due].tolist()]
 
 
 class Ros1Publisher(Publisher):
@@ -203,8 +203,8 @@ class Ros1Publisher(Publisher):
     def _send(self, end: int | None = None) -> None:
         """Send the messages that arrive until a time (ns); all of them without a time."""
         for publication in self._publications.values():
-            if chunks := publication.take(end):
-                self._node.publish(publication.topic, chunks)
+            if packets := publication.take(end):
+                self._node.publish(publication.topic, packets)
 
     def close(self) -> None:
         """Send all messages to the subscribers that still read, unregister and disconnect."""
@@ -244,7 +244,7 @@ def get_own_host(url: StreamUrl) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """True if a host is this machine."""
+    """Return True for the name or address of this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -13,7 +13,7 @@ import time
 import xmlrpc.client
 from typing import Any
 
-MAX_REQUEST_BYTES = 1 << 20
+MAX_REQUEST_BYTES = 1 << 17
 """Largest request that a server accepts. Requests of ROS have some hundred bytes."""
 
 MAX_RESPONSE_BYTES = 1 << 24
@@ -25,11 +25,8 @@ END_OF_HEAD = b"\r\n\r\n"
 def call(address: tuple[str, int], method: str, arguments: tuple[Any, ...], timeout: float) -> Any:
     """Return the result of a call.
 
-    Args:
-        address: host and port of the server.
-        method: the name of the method.
-        arguments: its arguments.
-        timeout: longest time (s) of the whole call.
+    address: host and port of the server.
+    timeout: longest time (s) of the whole call.
 
     Raises `OSError` if the server cannot be reached or is too slow, and `ValueError` if it does not answer in XML-RPC.
     """
