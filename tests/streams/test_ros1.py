@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
+import shutil
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 import xmlrpc.client
@@ -533,3 +536,61 @@ def test_invalid_options_are_errors(run: Run, url: str, problem: str) -> None:
     with pytest.raises(RecordingError) as error:
         ns.record(run.session.world, url, 0.1)
     assert str(error.value) == f"{url}: {problem}"
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder with the outputs of `ros1_session.sh`: a run with roscore, rostopic, rosnode and rosbag."""
+    missing = [name for name in ("roscore", "rostopic", "rosnode", "rosbag") if not shutil.which(name, path="/usr/bin")]
+    if missing:
+        pytest.skip(f"needs Debian's {', '.join(missing)}")
+    script, folder = Path(__file__).with_name("ros1_session.sh"), tmp_path_factory.mktemp("session")
+    unshare = ["unshare", "--map-root-user", "--net"]
+    if subprocess.run([*unshare, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("needs a network namespace: unshare --map-root-user --net")
+    subprocess.run([*unshare, "bash", str(script), sys.executable, str(WORLD), str(folder)], check=True, timeout=200.0)
+    return folder
+
+
+def test_rostopic_and_rosnode_list_the_topics(session: Path) -> None:
+    topics = (session / "list.txt").read_text().split()
+    assert {"/clock", "/tf", "/tf_static", IMU, FIX} <= set(topics)
+    info = (session / "info.txt").read_text()
+    assert "Type: sensor_msgs/Imu" in info
+    assert "* /quad (http://127.0.0.1:" in info
+    node = (session / "node.txt").read_text()
+    assert f" * {IMU} [sensor_msgs/Imu]" in node
+    assert f" * topic: {IMU}\n    * to: /record_" in node
+    assert "direction: outbound" in node
+    assert "xmlrpc reply from http://127.0.0.1:" in (session / "ping.txt").read_text()
+    assert not set(topics) - {"/rosout", "/rosout_agg"} & set((session / "after.txt").read_text().split())
+
+
+def test_rostopic_echo_prints_messages(session: Path) -> None:
+    """The run is in real time, with 1000 messages a second."""
+    echo = (session / "echo.txt").read_text()
+    assert 'frame_id: "quadrotor::base_link::imu"' in echo
+    assert re.search(r"linear_acceleration: \n  x: \S+\n  y: \S+\n  z: \d", echo)
+    rates = re.findall(r"average rate: (\S+)", (session / "hz.txt").read_text())
+    assert float(rates[-1]) == pytest.approx(1000.0, rel=0.1)
+
+
+def test_rospy_gets_the_simulated_time_and_late_static_transforms(session: Path) -> None:
+    assert EPOCH < float((session / "time.txt").read_text()) < EPOCH + 12.0
+    assert 'child_frame_id: "quadrotor::rotor_0"' in (session / "static.txt").read_text()
+
+
+def test_rosbag_records_the_messages_of_a_bag(session: Path) -> None:
+    """Each topic without gap, byte by byte as in the bag that the same run wrote, and with its definition."""
+    recorded, expected = read_bag(session / "live.bag"), read_bag(session / "run.bag")
+    altimeter = PREFIX + "link/base_link/sensor/altimeter/altimeter"
+    assert set(recorded) == {IMU, FIX, altimeter, "/clock", "/tf", "/tf_static"}
+    for topic, messages in recorded.items():
+        first = expected[topic].index(messages[0])
+        assert messages == expected[topic][first : first + len(messages)], topic
+    assert len(recorded[IMU]) > 4000
+    with Reader(session / "live.bag") as live, Reader(session / "run.bag") as own:
+        definitions = [
+            {one.topic: (one.msgtype, one.digest, one.msgdef) for one in bag.connections} for bag in (live, own)
+        ]
+    assert all(definitions[0][topic] == definitions[1][topic] for topic in recorded)

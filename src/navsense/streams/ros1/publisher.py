@@ -82,7 +82,8 @@ class _Publication:
         data, width = memoryview(rows[:due].tobytes()), rows.shape[1]
         step = 1 if self.topic.latched else max(PACKET_BYTES // width, 1)
         return [
-            Packet(data[first * width : (first + step) * width], min(step, due - first)) for first in range(0, due, step)
+            Packet(data[first * width : (first + step) * width], min(step, due - first))
+            for first in range(0, due, step)
         ]
 
     def _take_rows(
