@@ -76,7 +76,7 @@ def run() -> Run:
     return ns.simulate(ns.load(WORLD), DURATION, seed=3, epoch=EPOCH)
 
 
-def open_publisher(master: RosMaster, run: Run, query: str = "") -> publisher_module.Ros1Publisher:
+def open_publisher(master: RosMaster, run: Run, query: str = "?wait=0") -> publisher_module.Ros1Publisher:
     """Return a publisher of a run."""
     url = f"ros1://127.0.0.1:{master.port}{query}"
     publisher = streams.open_publisher(url, make_recorded_run(run.session))
@@ -151,7 +151,7 @@ def test_imu_message_has_the_layout_of_the_specification(master: RosMaster, run:
 
 
 def test_header_names_type_md5sum_definition_and_latching(master: RosMaster, run: Run) -> None:
-    with open_publisher(master, run, "?node=quad"):
+    with open_publisher(master, run, "?wait=0&node=quad"):
         for topic in (IMU, FIX, "/clock", "/tf", "/tf_static"):
             subscriber = RosSubscriber(master.find_node(topic), topic)
             header, kind = subscriber.header, master.types[topic]
@@ -340,7 +340,7 @@ def test_connections_and_warnings_are_limited(
 
 
 def test_slave_api(master: RosMaster, run: Run) -> None:
-    with open_publisher(master, run, "?node=quad") as publisher:
+    with open_publisher(master, run, "?wait=0&node=quad") as publisher:
         subscriber = RosSubscriber(master.find_node(IMU), IMU)
         node: Any = xmlrpc.client.ServerProxy(master.find_node(IMU))
         publisher.write(next(split(run)))

@@ -29,11 +29,9 @@ from navsense.core.text import format_count
 from navsense.recordings.base import make_no_thread_error
 from navsense.streams.ros1 import xmlrpc as rpc
 from navsense.streams.ros1.header import format_header, parse_header
+from navsense.streams.tcp_server import CLOSE_TIMEOUT, MAX_QUEUE_BYTES, STALL_TIMEOUT
 
 LOG = logging.getLogger(__name__)
-
-MAX_QUEUE_BYTES = 64 << 20
-"""Size of the queue of one subscriber (bytes)."""
 
 SEND_BYTES = 1 << 20
 """Bytes that are sent to one subscriber before others get their turn."""
@@ -43,12 +41,6 @@ MAX_CONNECTIONS = 500
 
 HANDSHAKE_TIMEOUT = 5.0
 """Time (s) in which a peer has to send its header or request."""
-
-STALL_TIMEOUT = 2.0
-"""Time (s) without progress after which `finish` no longer waits for a subscriber."""
-
-CLOSE_TIMEOUT = 60.0
-"""Longest time (s) that `finish` waits for all subscribers."""
 
 MAX_WARNINGS = 20
 """Number of warnings about peers. Further ones are counted."""
@@ -178,7 +170,7 @@ class Node:
             LOG.warning("%s: no subscriber connected within %g s; the run continues", self._name, seconds)
 
     def publish(self, topic: Topic, packets: Sequence[Packet]) -> None:
-        """Send messages to the subscribers of a topic, or queue them. The last packet of a latched topic is one message.
+        """Send messages to the subscribers of a topic, or queue them. A packet of a latched topic is one message.
 
         An empty queue is sent from here: a wake of the thread costs more than the call of the operating system.
         """

@@ -1,6 +1,9 @@
 """The stream of ROS 1: a run as a node with publishers, without an installed ROS.
 
-    ros1://HOST:PORT?wait=SECONDS&host=ADDRESS&node=NAME        HOST:PORT is the master, default 127.0.0.1:11311
+    ros1://HOST:PORT?wait=SECONDS&host=ADDRESS&node=NAME        default: 127.0.0.1:11311, 30 s
+
+HOST:PORT is the address of the ROS master. The node listens at ADDRESS of this machine, by default on loopback. The run
+starts with the first subscriber, or after SECONDS.
 
 Topics and messages are those of a `.bag`. A message is sent at its time of arrival: one with a latency waits for it. A
 topic without subscribers is not encoded. All messages of a topic in a time slice are sent in one block.
@@ -31,9 +34,9 @@ from navsense.recordings.info import RecordedRun
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
 from navsense.recordings.rosbag.writer import compute_type_hash
 from navsense.recordings.topic_names import CLOCK, TRANSFORMS
-from navsense.streams.device_port import parse_wait
+from navsense.streams.device_port import CONNECT_TIMEOUT, parse_wait
 from navsense.streams.ros1.master import Master, MasterError, Registration
-from navsense.streams.ros1.node import Packet, Node, Topic
+from navsense.streams.ros1.node import Node, Packet, Topic
 from navsense.streams.stream import LOOPBACK, Publisher, Stream, StreamUrl
 from navsense.world import World
 
@@ -99,7 +102,7 @@ class Ros1Publisher(Publisher):
 
     def __init__(self, url: StreamUrl, recorded_run: RecordedRun) -> None:
         """Register at the master, and wait for the first subscriber. Raises `RecordingError`."""
-        wait, where = parse_wait(url, 0.0), Where(url.text)
+        wait, where = parse_wait(url, CONNECT_TIMEOUT), Where(url.text)
         check_recorded_run(url.text, recorded_run, "ROS 1")
         self._run = replace(recorded_run, ros=HUMBLE)  # ROS 1 has the same definitions
         self._builder = MessageBuilder(self._run)
@@ -254,7 +257,7 @@ def is_loopback(host: str) -> bool:
 
 def check(url: StreamUrl, _world: World | None) -> None:
     """Raise `RecordingError` for an invalid URL."""
-    parse_wait(url, 0.0)
+    parse_wait(url, CONNECT_TIMEOUT)
     get_own_host(url)
     where = Where(url.text)
     if url.path not in ("", "/"):
