@@ -69,19 +69,20 @@ class _Publication:
     waiting: list[tuple[UInt64Array, ByteArray]] = field(default_factory=list)
 
     def take(self, end: int | None) -> list[Packet]:
-        """Return the messages that arrive until a time (ns), in order; all of them without a time."""
-        if not self.waiting:
-            return []
-        times = np.concatenate([part for part, _ in self.waiting])
-        order = np.argsort(times, kind="stable")
-        due = times.size if end is None else int((times <= np.uint64(max(end, 0))).sum())
+        """Return the waiting messages that arrive until a time (ns), in order; all of them without a time."""
         parts = [rows for _, rows in self.waiting]
+        times = np.concatenate([part for part, _ in self.waiting]) if len(parts) > 1 else self.waiting[0][0]
+        due = times.size if end is None else int((times <= np.uint64(max(end, 0))).sum())
         self.waiting = []
         if len({rows.shape[1] for rows in parts}) > 1:
+            order = np.argsort(times, kind="stable")
             return self._take_rows([row for rows in parts for row in rows], times, order, due)
-        rows = np.concatenate(parts)[order]
+        rows = np.concatenate(parts) if len(parts) > 1 else parts[0]
+        if times.size > 1 and (times[1:] < times[:-1]).any():
+            order = np.argsort(times, kind="stable")
+            times, rows = times[order], rows[order]
         if due < times.size:
-            self.waiting = [(times[order[due:]], rows[due:])]
+            self.waiting = [(times[due:], rows[due:])]
         data, width = memoryview(rows[:due].tobytes()), rows.shape[1]
         step = 1 if self.topic.latched else max(PACKET_BYTES // width, 1)
         return [
@@ -207,7 +208,7 @@ class Ros1Publisher(Publisher):
     def _send(self, end: int | None = None) -> None:
         """Send the messages that arrive until a time (ns); all of them without a time."""
         for publication in self._publications.values():
-            if packets := publication.take(end):
+            if publication.waiting and (packets := publication.take(end)):
                 self._node.publish(publication.topic, packets)
 
     def close(self) -> None:
