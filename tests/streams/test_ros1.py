@@ -211,6 +211,28 @@ def test_message_with_a_latency_is_sent_at_its_arrival(master: RosMaster, run: R
     assert late > 5
 
 
+@pytest.mark.parametrize("widths", [(7, 7, 7), (7, 9, 7)])
+def test_messages_are_taken_in_order_of_arrival(widths: tuple[int, ...]) -> None:
+    """Blocks of one topic whose latencies change their order, of one size and of several. Equal times keep theirs."""
+    arrivals = ([3, 1, 2, 9], [2, 8, 5, 5], [4, 4])
+    topic = node_module.Topic("/t", "x/Y", "", "")
+    publication = publisher_module._Publication(topic)
+    rows: list[tuple[int, bytes]] = []
+    for width, times in zip(widths, arrivals, strict=True):
+        block = np.full((len(times), width), len(rows), dtype=np.uint8) + np.arange(len(times), dtype=np.uint8)[:, None]
+        publication.add(np.array(times, dtype=np.uint64), block)
+        rows += [(at, row.tobytes()) for at, row in zip(times, block, strict=True)]
+    expected = sorted(rows, key=lambda one: one[0])
+    taken, counts = [], []
+    for end in (0, 2, 4, 4, 5, None, None):
+        packets = publication.take(end)
+        taken.append(b"".join(packet.data for packet in packets))
+        counts.append(sum(packet.messages for packet in packets))
+    assert counts == [0, 3, 3, 0, 2, 2, 0]
+    assert b"".join(taken) == b"".join(row for _, row in expected)
+    assert taken[1] == b"".join(row for at, row in expected if at <= 2)
+
+
 def test_topic_without_subscribers_is_not_encoded(master: RosMaster, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     encoded: Counter[str] = Counter()
     encode = cdr.encode

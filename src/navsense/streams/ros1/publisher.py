@@ -60,6 +60,7 @@ class _Publication:
     """A topic, the number of its messages, and those that wait for their time of arrival.
 
     waiting: times of arrival (n,) ns and rows (n, size).
+    earliest: the earliest of these times (ns), if there are any.
     """
 
     topic: Topic
@@ -67,12 +68,21 @@ class _Publication:
     has_negative_stamps: bool = False
     packings: dict[OutputChannel, Ros1Packing] = field(default_factory=dict)
     waiting: list[tuple[UInt64Array, ByteArray]] = field(default_factory=list)
+    earliest: int = 0
+
+    def add(self, times: UInt64Array, rows: ByteArray) -> None:
+        """Add messages (n, size) with their times of arrival (n,) ns."""
+        earliest = int(times.min())
+        self.earliest = min(self.earliest, earliest) if self.waiting else earliest
+        self.waiting.append((times, rows))
 
     def take(self, end: int | None) -> list[Packet]:
         """Return the waiting messages that arrive until a time (ns), in order; all of them without a time."""
+        if not self.waiting or (end is not None and end < self.earliest):
+            return []
         parts = [rows for _, rows in self.waiting]
         times = np.concatenate([part for part, _ in self.waiting]) if len(parts) > 1 else self.waiting[0][0]
-        due = times.size if end is None else int((times <= np.uint64(max(end, 0))).sum())
+        due = times.size if end is None else int(np.count_nonzero(times <= np.uint64(end)))
         self.waiting = []
         if len({rows.shape[1] for rows in parts}) > 1:
             order = np.argsort(times, kind="stable")
@@ -82,7 +92,7 @@ class _Publication:
             order = np.argsort(times, kind="stable")
             times, rows = times[order], rows[order]
         if due < times.size:
-            self.waiting = [(times[due:], rows[due:])]
+            self.add(times[due:], rows[due:])
         data, width = memoryview(rows[:due].tobytes()), rows.shape[1]
         step = 1 if self.topic.latched else max(PACKET_BYTES // width, 1)
         return [
@@ -94,7 +104,8 @@ class _Publication:
         self, rows: list[ByteArray], times: UInt64Array, order: np.ndarray[tuple[int], np.dtype[np.intp]], due: int
     ) -> list[Packet]:
         """Return messages of several sizes."""
-        self.waiting = [(times[i : i + 1], rows[i][None]) for i in order[due:].tolist()]
+        for i in order[due:].tolist():
+            self.add(times[i : i + 1], rows[i][None])
         return [Packet(memoryview(rows[i].tobytes()), 1) for i in order[:due].tolist()]
 
 
@@ -189,7 +200,7 @@ class Ros1Publisher(Publisher):
                 publication.packings[channel] = make_ros1_packing(channel.encoder)
             messages = encode(channel.encoder, self._limit_stamps(publication, block.stamp), block.arrays)
             rows = publication.packings[channel].pack(messages, publication.count)
-            publication.waiting.append((block.log_time, _add_lengths(rows)))
+            publication.add(block.log_time, _add_lengths(rows))
         publication.count += count
 
     def _limit_stamps(self, publication: _Publication, stamp: IntArray) -> IntArray:
@@ -208,7 +219,7 @@ class Ros1Publisher(Publisher):
     def _send(self, end: int | None = None) -> None:
         """Send the messages that arrive until a time (ns); all of them without a time."""
         for publication in self._publications.values():
-            if publication.waiting and (packets := publication.take(end)):
+            if packets := publication.take(end):
                 self._node.publish(publication.topic, packets)
 
     def close(self) -> None:
