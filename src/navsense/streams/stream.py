@@ -60,6 +60,11 @@ class Pace(Protocol):
 
     speed: simulated seconds per second of real time.
     is_paused: true while the run waits.
+
+    >>> pace: ns.streams.Pace = ns.simulation.real_time.RealTimeLimiter(2.0)
+    >>> pace.is_paused = True  # until another thread sets it to False
+    >>> pace.speed, pace.is_paused
+    (2.0, True)
     """
 
     speed: float
@@ -183,7 +188,11 @@ def parse_url(text: str) -> tuple[Stream, StreamUrl]:
 
 
 def is_live(text: str) -> bool:
-    """Return True for the URL of a live system, which a run publishes to in real time. Raises `RecordingError`."""
+    """Return True for the URL of a live system, which a run publishes to in real time. Raises `RecordingError`.
+
+    >>> ns.streams.is_live("foxglove://127.0.0.1:8765"), ns.streams.is_live("nmea+tcp://127.0.0.1:10110")
+    (True, False)
+    """
     return parse_url(text)[0].is_live
 
 
