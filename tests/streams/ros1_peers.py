@@ -27,12 +27,14 @@ class RosMaster:
 
     publishers: node -> URI by topic.
     types: type by topic.
+    services: address by service.
     calls: the calls so far.
     """
 
     def __init__(self, port: int = 0) -> None:
         self.publishers: dict[str, dict[str, str]] = {}
         self.types: dict[str, str] = {}
+        self.services: dict[str, str] = {}
         self.calls: list[tuple[str, ...]] = []
         self._server = _Server(("127.0.0.1", port), logRequests=False, allow_none=False)
         self.port: int = self._server.server_address[1]
@@ -40,6 +42,8 @@ class RosMaster:
         for name in (
             "registerPublisher",
             "unregisterPublisher",
+            "registerService",
+            "unregisterService",
             "registerSubscriber",
             "getSystemState",
             "getTopicTypes",
@@ -58,6 +62,13 @@ class RosMaster:
         self.calls.append(("unregisterPublisher", caller, topic))
         known = self.publishers.get(topic, {})
         return [1, "unregistered", int(known.get(caller) == uri and bool(known.pop(caller)))]
+
+    def registerService(self, caller: str, service: str, address: str, uri: str) -> list[Any]:  # noqa: N802
+        self.services[service] = address
+        return [1, "registered", 1]
+
+    def unregisterService(self, caller: str, service: str, address: str) -> list[Any]:  # noqa: N802
+        return [1, "unregistered", int(self.services.get(service) == address and bool(self.services.pop(service)))]
 
     def registerSubscriber(self, caller: str, topic: str, kind: str, uri: str) -> list[Any]:  # noqa: N802
         return [1, "subscribed", list(self.publishers.get(topic, {}).values())]
@@ -109,6 +120,41 @@ def request_topic(node_uri: str, topic: str) -> tuple[str, int]:
     name, host, port = protocol
     assert name == "TCPROS"
     return str(host), int(port)
+
+
+def receive(connection: socket.socket, size: int) -> bytes:
+    """Return bytes of a connection. Raises `EOFError` if it ends before."""
+    data = bytearray()
+    while len(data) < size:
+        block = connection.recv(size - len(data))
+        if not block:
+            raise EOFError(bytes(data))
+        data += block
+    return bytes(data)
+
+
+class RosServiceClient:
+    """A persistent connection to a service.
+
+    header: the connection header of the node.
+    """
+
+    def __init__(self, address: str, service: str, md5: str = "*", **fields: str) -> None:
+        host, port = address.removeprefix("rosrpc://").split(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=20.0)
+        self.socket.sendall(pack_header({"callerid": "/client", "service": service, "md5sum": md5, **fields}))
+        self.header = unpack_header(receive(self.socket, struct.unpack("<I", receive(self.socket, 4))[0]))
+
+    def call(self, request: bytes) -> tuple[bool, bytes]:
+        """Return whether a call succeeded, and its response or error."""
+        self.socket.sendall(struct.pack("<I", len(request)) + request)
+        is_valid, size = struct.unpack("<?I", receive(self.socket, 5))
+        return is_valid, receive(self.socket, size)
+
+    def is_closed(self) -> bool:
+        """True if the node has closed the connection. Close it on this side too."""
+        with self.socket:
+            return self.socket.recv(1) == b""
 
 
 class RosSubscriber:

@@ -34,6 +34,11 @@ ros rostopic echo -n 1 $imu > echo.txt 2>&1
 ros rosnode info /quad > node.txt 2>&1
 ros rosnode ping -c 1 /quad > ping.txt 2>&1
 env -u PYTHONPATH PATH=/usr/bin:/bin timeout -s INT 4 rostopic hz --wall-time $imu > hz.txt 2>&1
+ros rosservice type /quad/pause > service.txt 2>&1
+ros rosservice call /quad/pause true >> service.txt 2>&1
+sleep 0.3
+env -u PYTHONPATH PATH=/usr/bin:/bin timeout -s INT 2 rostopic echo -n 1 $imu > paused.txt 2>&1
+ros rosservice call /quad/pause false >> service.txt 2>&1
 ros rosparam set use_sim_time true
 ros /usr/bin/python3 -c "
 import rospy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 import shutil
@@ -31,7 +32,7 @@ from navsense.runner.run import Run
 from navsense.streams.ros1 import master as master_module
 from navsense.streams.ros1 import node as node_module
 from navsense.streams.ros1 import publisher as publisher_module
-from tests.streams.ros1_peers import RosMaster, RosSubscriber, pack_header, request_topic
+from tests.streams.ros1_peers import RosMaster, RosServiceClient, RosSubscriber, pack_header, request_topic
 
 ROOT = Path(__file__).resolve().parents[2]
 WORLD = ROOT / "examples" / "quadrotor.sdf"
@@ -182,7 +183,7 @@ def test_subscriber_of_another_type_gets_an_error(
         assert problem.encode() in received
         assert received[8:14] == b"error="
         assert publisher.subscriber_count == 0
-    assert any("subscriber /curious at 127.0.0.1:" in text and topic in text for text in caplog.messages)
+    assert any("client /curious at 127.0.0.1:" in text and topic in text for text in caplog.messages)
 
 
 def test_late_subscriber_of_a_latched_topic_gets_its_last_message(master: RosMaster, run: Run) -> None:
@@ -323,8 +324,9 @@ def test_garbage_is_a_warning_and_affects_no_subscriber(
         address = request_topic(master.find_node(IMU), IMU)
         with socket.create_connection(address, timeout=20.0) as connection:
             own = connection.getsockname()[1]
-            connection.sendall(data)
-            connection.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(OSError):  # the node disconnects before it has read an endless request
+                connection.sendall(data)
+                connection.shutdown(socket.SHUT_WR)
             wait_for(lambda: f"peer 127.0.0.1:{own} " in caplog.text)
         for time_slice in split(run):
             publisher.write(time_slice)
@@ -402,6 +404,53 @@ def test_end_unregisters_all_topics(master: RosMaster, run: Run, end: str) -> No
     assert master.list_topics() == []
     registered = {call[2] for call in master.calls if call[0] == "registerPublisher"}
     assert registered == {call[2] for call in master.calls if call[0] == "unregisterPublisher"}
+
+
+class FixedPace:
+    """The pace of a run."""
+
+    speed, is_paused = 1.0, False
+
+
+def test_service_pauses_the_run(master: RosMaster, run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    """Requests of one byte, and responses: a byte, then a text with its length."""
+    pace, service = FixedPace(), "/quad/pause"
+    with open_publisher(master, run, "?wait=0&node=quad") as publisher:
+        publisher.attach_pace(pace)
+        wait_for(lambda: service in master.services)
+        address = master.services[service]
+        client = RosServiceClient(address, service, "09fb03525b03e7ea1fd3992bafd87e16", persistent="1")
+        assert client.header == {
+            "callerid": "/quad",
+            "md5sum": "09fb03525b03e7ea1fd3992bafd87e16",
+            "type": "std_srvs/SetBool",
+            "request_type": "std_srvs/SetBoolRequest",
+            "response_type": "std_srvs/SetBoolResponse",
+        }
+        assert client.call(b"\1") == (True, b"\1\6\0\0\0paused")
+        assert pace.is_paused
+        assert client.call(b"\0") == (True, b"\1\7\0\0\0running")
+        assert not pace.is_paused
+        assert client.call(b"abc") == (False, b"3 bytes; std_srvs/SetBool has 1")
+        assert client.call(b"\1")[0]
+        client.socket.close()
+        once = RosServiceClient(address, service)
+        assert once.call(b"\0")[0]
+        assert once.is_closed()
+        assert RosServiceClient(address, service, probe="1").is_closed()
+        other = RosServiceClient(address, service, md5="0" * 32)
+        assert other.header["error"].startswith("service /quad/pause is std_srvs/SetBool with md5sum 09fb03525b")
+        unknown = RosServiceClient(address, "/quad/fly")
+        assert unknown.header == {"error": "service /quad/fly is not offered by /quad"}
+        assert other.is_closed()
+        assert unknown.is_closed()
+        large = RosServiceClient(address, service)
+        large.socket.sendall(b"\xff\xff\xff\x7f")
+        assert large.is_closed()
+        wait_for(lambda: not publisher._node._peers)
+    assert master.services == {}
+    assert "client /client at 127.0.0.1:" in caplog.text
+    assert "a request of 2147483647 bytes to service /quad/pause" in caplog.text
 
 
 def test_missing_master_is_an_error_with_its_remedy(run: Run) -> None:
@@ -494,7 +543,7 @@ def test_close_without_master_names_the_topic(
     publisher = open_publisher(master, run)
     master.close()
     publisher.close()
-    assert re.search(r"the master still lists topic /\S+: it does not answer: connection refused", caplog.text)
+    assert re.search(r"the master still lists /\S+: it does not answer: connection refused", caplog.text)
 
 
 def test_other_publisher_of_a_topic_is_a_warning(master: RosMaster, run: Run, caplog: pytest.LogCaptureFixture) -> None:
@@ -502,7 +551,7 @@ def test_other_publisher_of_a_topic_is_a_warning(master: RosMaster, run: Run, ca
         master.registerPublisher("/gazebo", topic, kind, "http://127.0.0.1:1/")
     open_publisher(master, run).close()
     assert "topic /clock has another publisher: /gazebo" in caplog.text
-    assert f"topic {IMU} is of type sensor_msgs/Imu, but others know std_msgs/String" in caplog.text
+    assert f"topic {IMU} is sensor_msgs/Imu, but others know std_msgs/String" in caplog.text
     assert "topic /tf " not in caplog.text
 
 
@@ -563,7 +612,8 @@ def test_invalid_options_are_errors(run: Run, url: str, problem: str) -> None:
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder with the outputs of `ros1_session.sh`: a run with roscore, rostopic, rosnode and rosbag."""
-    missing = [name for name in ("roscore", "rostopic", "rosnode", "rosbag") if not shutil.which(name, path="/usr/bin")]
+    programs = ("roscore", "rostopic", "rosnode", "rosservice", "rosbag")
+    missing = [name for name in programs if not shutil.which(name, path="/usr/bin")]
     if missing:
         pytest.skip(f"needs Debian's {', '.join(missing)}")
     script, folder = Path(__file__).with_name("ros1_session.sh"), tmp_path_factory.mktemp("session")
@@ -597,19 +647,32 @@ def test_rostopic_echo_prints_messages(session: Path) -> None:
     assert float(rates[-1]) == pytest.approx(1000.0, rel=0.1)
 
 
+def test_rosservice_pauses_the_run(session: Path) -> None:
+    """While it is paused, rostopic gets no message in 2 s."""
+    services = (session / "service.txt").read_text()
+    assert services.splitlines()[0] == "std_srvs/SetBool"
+    assert re.findall(r'success: True\s+message: "(\w+)"', services) == ["paused", "running"]
+    assert "stamp" not in (session / "paused.txt").read_text()
+
+
 def test_rospy_gets_the_simulated_time_and_late_static_transforms(session: Path) -> None:
     assert EPOCH < float((session / "time.txt").read_text()) < EPOCH + 12.0
     assert 'child_frame_id: "quadrotor::rotor_0"' in (session / "static.txt").read_text()
 
 
 def test_rosbag_records_the_messages_of_a_bag(session: Path) -> None:
-    """Each topic without gap, byte by byte as in the bag that the same run wrote, and with its definition."""
+    """Byte by byte as in the bag that the same run wrote, in order and with their definitions.
+
+    rosbag has a queue of 100 messages for each topic. On a busy machine it loses messages of the IMU.
+    """
     recorded, expected = read_bag(session / "live.bag"), read_bag(session / "run.bag")
     altimeter = PREFIX + "link/base_link/sensor/altimeter/altimeter"
     assert set(recorded) == {IMU, FIX, altimeter, "/clock", "/tf", "/tf_static"}
     for topic, messages in recorded.items():
-        first = expected[topic].index(messages[0])
-        assert messages == expected[topic][first : first + len(messages)], topic
+        first, known = expected[topic].index(messages[0]), set(messages)
+        complete = expected[topic][first : expected[topic].index(messages[-1]) + 1]
+        assert messages == [message for message in complete if message in known], topic
+        assert topic == IMU or len(messages) == len(complete)
     assert len(recorded[IMU]) > 4000
     with Reader(session / "live.bag") as live, Reader(session / "run.bag") as own:
         definitions = [

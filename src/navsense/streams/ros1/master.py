@@ -36,10 +36,15 @@ class MasterError(Exception):
 
 @dataclass(frozen=True)
 class Registration:
-    """A topic to register: its name, and its type as in `sensor_msgs/Imu`."""
+    """A topic or a service to register.
 
-    topic: str
+    type: as in `sensor_msgs/Imu`.
+    service_uri: the address of a service, "" for a topic.
+    """
+
+    name: str
     type: str
+    service_uri: str = ""
 
 
 class Master:
@@ -49,8 +54,8 @@ class Master:
         """Store the address of the master, the name and the URI of the node. Log messages begin with `name`."""
         self.uri = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
         self._address, self._caller_id, self._caller_api, self._name = (host, port), caller_id, caller_api, name
-        self._wanted: dict[str, Registration] = {}
-        self._registered: dict[str, Registration] = {}
+        self._wanted: list[Registration] = []
+        self._registered: list[Registration] = []
         self._is_lost = False
         self._wake, self._ending = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._keep_registered, name="navsense-ros1-master", daemon=True)
@@ -72,30 +77,33 @@ class Master:
 
     def start(self, registrations: Iterable[Registration]) -> None:
         """Register the first topics, and start the thread. Raises `MasterError`, and `RuntimeError` without it."""
-        self._wanted = {one.topic: one for one in registrations}
-        self._register(list(self._wanted.values()))
+        self._wanted = list(registrations)
+        self._register(self._wanted)
         self._thread.start()
 
     def add(self, registration: Registration) -> None:
-        """Register a topic soon."""
-        self._wanted[registration.topic] = registration
+        """Register a topic or a service soon."""
+        self._wanted.append(registration)
         self._wake.set()
 
     def close(self, timeout: float = UNREGISTER_TIMEOUT) -> None:
-        """Stop the thread and unregister all topics, at most `timeout` (s) and the rest of a call. Never raises."""
+        """Stop the thread and unregister everything, at most `timeout` (s) and the rest of a call. Never raises."""
         self._ending.set()
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(CALL_TIMEOUT + 1.0)
         end = time.monotonic() + timeout
-        for topic in list(self._registered):
-            left = max(end - time.monotonic(), 1e-3)
+        while self._registered:
+            one, left = self._registered[-1], max(end - time.monotonic(), 1e-3)
             try:
-                self.call("unregisterPublisher", topic, self._caller_api, timeout=left)
+                if one.service_uri:
+                    self.call("unregisterService", one.name, one.service_uri, timeout=left)
+                else:
+                    self.call("unregisterPublisher", one.name, self._caller_api, timeout=left)
             except MasterError as error:
-                LOG.warning("%s: the master still lists topic %s: it %s", self._name, topic, error)
+                LOG.warning("%s: the master still lists %s: it %s", self._name, one.name, error)
                 break
-            del self._registered[topic]
+            self._registered.pop()
 
     def _keep_registered(self) -> None:
         while not self._ending.is_set():
@@ -107,7 +115,7 @@ class Master:
                 if is_due and not self._knows_node():
                     self._registered.clear()
                     LOG.warning("%s: the master was restarted; the topics are registered again", self._name)
-                self._register([one for topic, one in list(self._wanted.items()) if topic not in self._registered])
+                self._register([one for one in self._wanted if one not in self._registered])
                 if self._is_lost:
                     LOG.warning("%s: the master answers again", self._name)
                 self._is_lost = False
@@ -121,23 +129,29 @@ class Master:
     def _knows_node(self) -> bool:
         """Return False if the master has lost the registrations."""
         publishers = _parse_publishers(self.call("getSystemState"))
-        return all(self._caller_id in publishers.get(topic, ()) for topic in self._registered)
+        return all(self._caller_id in publishers.get(one.name, ()) for one in self._registered if not one.service_uri)
 
     def _register(self, registrations: list[Registration]) -> None:
-        """Register topics, and warn of other publishers of the same topics. Raises `MasterError`."""
+        """Register topics and services, and warn of other publishers. Raises `MasterError`."""
         if not registrations:
             return
         publishers = _parse_publishers(self.call("getSystemState"))
-        types = dict(_parse_pairs(self.call("getTopicTypes")))
+        types = {name: str(kind) for name, kind in _parse_pairs(self.call("getTopicTypes"))}
         for one in registrations:
-            others = [node for node in publishers.get(one.topic, ()) if node != self._caller_id]
-            if others and one.topic not in SHARED_TOPICS:
-                LOG.warning("%s: topic %s has another publisher: %s", self._name, one.topic, ", ".join(others))
-            known = types.get(one.topic, "*")
-            if known not in ("*", one.type):
-                LOG.warning("%s: topic %s is of type %s, but others know %s", self._name, one.topic, one.type, known)
-            self.call("registerPublisher", one.topic, one.type, self._caller_api)
-            self._registered[one.topic] = one
+            if one.service_uri:
+                self.call("registerService", one.name, one.service_uri, self._caller_api)
+            else:
+                self._warn_of_others(one, publishers.get(one.name, []), types.get(one.name, "*"))
+                self.call("registerPublisher", one.name, one.type, self._caller_api)
+            self._registered.append(one)
+
+    def _warn_of_others(self, topic: Registration, publishers: list[str], known_type: str) -> None:
+        """Warn of other publishers of a topic, and of another type."""
+        others = [node for node in publishers if node != self._caller_id]
+        if others and topic.name not in SHARED_TOPICS:
+            LOG.warning("%s: topic %s has another publisher: %s", self._name, topic.name, ", ".join(others))
+        if known_type not in ("*", topic.type):
+            LOG.warning("%s: topic %s is %s, but others know %s", self._name, topic.name, topic.type, known_type)
 
 
 def _parse_pairs(value: Any) -> list[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""A ROS 1 node with publishers: the Slave API and TCPROS on one port, in a thread of its own.
+"""A ROS 1 node with publishers and services: the Slave API and TCPROS on one port, in a thread of its own.
 
 Each connection of a subscriber has a queue. If it is full, the oldest messages of this subscriber are dropped and
 counted. No method waits for a peer, except `finish`.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import selectors
 import socket
@@ -75,11 +76,28 @@ class Topic:
     subscribers: list[_Peer] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Service:
+    """A service of the node.
+
+    type, md5: as in `std_srvs/SetBool`, and of its definition.
+    handle: returns the response to a request, both in the serialisation of ROS 1. It is called in the thread of the
+        node and must not wait. It raises `ValueError` for an invalid request.
+    """
+
+    name: str
+    type: str
+    md5: str
+    handle: Callable[[bytes], bytes]
+
+
 @dataclass(eq=False)
 class _Peer:
     """A connection.
 
-    topic: the topic of a subscriber, None before its header and for calls of the Slave API.
+    topic, service: that of a subscriber or of a client of a service. None before its header, and for calls of the
+        Slave API.
+    is_persistent: true if the client of a service sends several requests.
     queue, size: what is not sent yet, and its bytes.
     is_head_partial: true if a part of the first packet is sent.
     deadline: monotonic time (s) at which a peer without a topic is disconnected.
@@ -92,6 +110,8 @@ class _Peer:
     number: int
     deadline: float
     topic: Topic | None = None
+    service: Service | None = None
+    is_persistent: bool = False
     caller_id: str = ""
     received: bytearray = field(default_factory=bytearray)
     queue: deque[Packet] = field(default_factory=deque)
@@ -106,7 +126,7 @@ class _Peer:
 
 
 class Node:
-    """A ROS 1 node with publishers."""
+    """A ROS 1 node with publishers and services."""
 
     def __init__(self, host: str, caller_id: str, master_uri: str, where: Where) -> None:
         """Listen on a free port of `host`. Log messages begin with `where`. Raises `RecordingError`."""
@@ -126,6 +146,7 @@ class Node:
         self.port: int = self._listener.getsockname()[1]
         self._lock = threading.Lock()
         self._topics: dict[str, Topic] = {}
+        self._services: dict[str, Service] = {}
         self._peers: dict[socket.socket, _Peer] = {}
         self._peer_number = self._warning_count = 0
         self._connected, self._ending = threading.Event(), threading.Event()
@@ -163,6 +184,16 @@ class Node:
         """Accept subscribers of a topic."""
         with self._lock:
             self._topics[topic.name] = topic
+
+    @property
+    def service_uri(self) -> str:
+        """The address of the services."""
+        return f"rosrpc://{self.uri.partition('://')[2].rstrip('/')}"
+
+    def add_service(self, service: Service) -> None:
+        """Accept clients of a service."""
+        with self._lock:
+            self._services[service.name] = service
 
     def wait(self, seconds: float) -> None:
         """Wait for the first subscriber, at most `seconds`."""
@@ -242,7 +273,8 @@ class Node:
         self._warning_count += 1
         if self._warning_count <= MAX_WARNINGS:
             topic = f" of topic {peer.topic.name}" if peer.topic else ""
-            who = f"subscriber {peer.caller_id} at {peer.name}" if peer.caller_id else f"peer {peer.name}"
+            role = "subscriber" if peer.topic else "client"
+            who = f"{role} {peer.caller_id} at {peer.name}" if peer.caller_id else f"peer {peer.name}"
             LOG.warning("%s: %s%s %s", self._name, who, topic, what)
 
     def _queue(self, peer: _Peer, packet: Packet) -> None:
@@ -379,14 +411,75 @@ class Node:
 
     def _parse(self, peer: _Peer) -> None:
         """Handle a header or a request, if it is complete. Raises `ValueError` if it is invalid."""
-        if b"POST".startswith(bytes(peer.received[:4])):
+        if peer.service is not None:
+            self._answer_requests(peer, peer.service)
+        elif b"POST".startswith(bytes(peer.received[:4])):
             request = rpc.split_message(peer.received)
             if request is not None:
                 self._reply(peer, rpc.format_response(self._call(*rpc.parse_body(request[1]))))
             elif len(peer.received) > rpc.MAX_REQUEST_BYTES:
                 raise ValueError(f"a request of more than {rpc.MAX_REQUEST_BYTES} bytes")
         elif (fields := parse_header(peer.received)) is not None:
-            self._subscribe(peer, fields)
+            del peer.received[: 4 + int.from_bytes(peer.received[:4], "little")]
+            peer.caller_id = fields.get("callerid", "")[:200]
+            if "service" in fields:
+                self._connect_service(peer, fields)
+            else:
+                self._subscribe(peer, fields)
+
+    def _connect_service(self, peer: _Peer, fields: dict[str, str]) -> None:
+        """Answer the header of a client of a service. A probe only wants the answer."""
+        name, md5 = fields["service"][:200], fields.get("md5sum", "")[:40]
+        service, problem = self._services.get(name), ""
+        if service is None:
+            problem = f"service {name} is not offered by {self.caller_id}"
+        elif md5 not in ("*", service.md5):
+            problem = f"service {name} is {service.type} with md5sum {service.md5}, not {md5}"
+        if service is None or problem:
+            self._refuse(peer, problem)
+            return
+        answer = {
+            "callerid": self.caller_id,
+            "md5sum": service.md5,
+            "request_type": f"{service.type}Request",
+            "response_type": f"{service.type}Response",
+            "type": service.type,
+        }
+        if fields.get("probe") == "1":
+            self._reply(peer, format_header(answer))
+            return
+        peer.service, peer.is_persistent = service, fields.get("persistent", "0").lower() in ("1", "true")
+        if peer.is_persistent:
+            peer.deadline = math.inf
+        self._queue(peer, Packet(memoryview(format_header(answer)), 0))
+        self._send(peer)
+        if peer.connection in self._peers:
+            self._answer_requests(peer, service)
+
+    def _answer_requests(self, peer: _Peer, service: Service) -> None:
+        """Answer the complete requests of a client. Raises `ValueError` for one that is too large."""
+        while len(peer.received) >= 4 and not peer.closes:
+            size = int.from_bytes(peer.received[:4], "little")
+            if size > rpc.MAX_REQUEST_BYTES:
+                raise ValueError(f"a request of {size} bytes to service {service.name}")
+            if len(peer.received) < 4 + size:
+                return
+            request = bytes(peer.received[4 : 4 + size])
+            del peer.received[: 4 + size]
+            try:
+                is_valid, response = b"\1", service.handle(request)
+            except ValueError as error:
+                is_valid, response = b"\0", str(error).encode()
+                self._warn(f"sent an invalid request to service {service.name}: {error}", peer)
+            peer.closes = not peer.is_persistent
+            data = is_valid + len(response).to_bytes(4, "little") + response
+            self._queue(peer, Packet(memoryview(data), 0))
+            self._send(peer)
+
+    def _refuse(self, peer: _Peer, problem: str) -> None:
+        """Send an error instead of a header, and close the connection."""
+        self._warn(f"is refused: {problem}", peer)
+        self._reply(peer, format_header({"error": problem}))
 
     def _reply(self, peer: _Peer, data: bytes) -> None:
         """Send an answer, and close the connection."""
@@ -397,8 +490,6 @@ class Node:
 
     def _subscribe(self, peer: _Peer, fields: dict[str, str]) -> None:
         """Answer the header of a subscriber. A latched topic sends its last message."""
-        peer.received.clear()
-        peer.caller_id = fields.get("callerid", "")[:200]
         topic = self._topics.get(fields.get("topic", ""))
         problem = ""
         if topic is None:
@@ -407,8 +498,7 @@ class Node:
             kind, md5 = fields.get("type", "")[:200], fields.get("md5sum", "")[:40]
             problem = f"topic {topic.name} is {topic.type} with md5sum {topic.md5}, not {kind} with md5sum {md5}"
         if topic is None or problem:
-            self._warn(f"is refused: {problem}", peer)
-            self._reply(peer, format_header({"error": problem}))
+            self._refuse(peer, problem)
             return
         peer.topic = topic
         answer = {

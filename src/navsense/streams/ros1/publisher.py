@@ -11,6 +11,7 @@ topic without subscribers is not encoded. All messages of a topic in a time slic
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import logging
 import os
@@ -36,8 +37,8 @@ from navsense.recordings.rosbag.writer import compute_type_hash
 from navsense.recordings.topic_names import CLOCK, TRANSFORMS
 from navsense.streams.device_port import CONNECT_TIMEOUT, parse_wait
 from navsense.streams.ros1.master import Master, MasterError, Registration
-from navsense.streams.ros1.node import Node, Packet, Topic
-from navsense.streams.stream import LOOPBACK, Publisher, Stream, StreamUrl
+from navsense.streams.ros1.node import Node, Packet, Service, Topic
+from navsense.streams.stream import LOOPBACK, Pace, Publisher, Stream, StreamUrl
 from navsense.world import World
 
 LOG = logging.getLogger(__name__)
@@ -50,6 +51,9 @@ PACKET_BYTES = 1 << 17
 
 ABORT_TIMEOUT = 0.5
 """Longest time (s) to unregister the topics of an aborted run."""
+
+SET_BOOL_MD5 = hashlib.md5(b"bool databool success\nstring message", usedforsecurity=False).hexdigest()
+"""MD5 sum of `std_srvs/SetBool`: of its request and its response."""
 
 NODE_NAME = re.compile(r"/?[A-Za-z][A-Za-z0-9_]*(/[A-Za-z][A-Za-z0-9_]*)*")
 """Names of nodes."""
@@ -157,6 +161,22 @@ class Ros1Publisher(Publisher):
     def subscriber_count(self) -> int:
         """The number of subscriptions so far, of all topics."""
         return self._node.subscriber_count
+
+    def attach_pace(self, pace: Pace | None) -> None:
+        """Offer the service NODE/pause of type `std_srvs/SetBool`, which lets the run wait."""
+        if pace is None:
+            return
+
+        def handle(request: bytes) -> bytes:
+            if len(request) != 1:
+                raise ValueError(f"{len(request)} bytes; std_srvs/SetBool has 1")
+            pace.is_paused = request != b"\0"
+            text = b"paused" if pace.is_paused else b"running"
+            return b"\1" + len(text).to_bytes(4, "little") + text
+
+        service = Service(f"{self._node.caller_id}/pause", "std_srvs/SetBool", SET_BOOL_MD5, handle)
+        self._node.add_service(service)
+        self._master.add(Registration(service.name, service.type, self._node.service_uri))
 
     def _list_first_channels(self) -> list[OutputChannel]:
         """Return the channels that are registered before the run starts. The others follow with their first message."""
