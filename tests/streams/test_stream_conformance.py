@@ -25,6 +25,7 @@ from navsense.runner.run import Run
 from navsense.streams import Publisher, Stream, register_stream
 from navsense.streams import stream as stream_module
 from tests.streams.foxglove_client import FoxgloveClient
+from tests.streams.ros1_peers import RosMaster, RosSubscriber
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "json_udp.py"
 JSON_UDP: Stream = runpy.run_path(str(EXAMPLE))["STREAM"]
@@ -63,6 +64,11 @@ class Subscriber(Protocol):
         """Return a URL at which the publisher does not wait for its first subscriber."""
         ...
 
+    @staticmethod
+    def find_port(url: str) -> int:
+        """Return the port of the publisher, or that to which it sends."""
+        ...
+
     def finish(self) -> None:
         """Wait until everything is received that was published before `close`."""
         ...
@@ -76,6 +82,10 @@ class TcpSubscriber:
     @staticmethod
     def make_url(scheme: str, host: str) -> str:
         return f"{scheme}://{host}:0?wait=0"
+
+    @staticmethod
+    def find_port(url: str) -> int:
+        return int(url.partition("?")[0].rpartition(":")[2])
 
     def __init__(self, url: str) -> None:
         self.received, self.is_leaving = bytearray(), False
@@ -111,6 +121,10 @@ class UdpSubscriber:
     def make_url(scheme: str, host: str) -> str:
         return f"{scheme}://{host}:{udp_port()}"
 
+    @staticmethod
+    def find_port(url: str) -> int:
+        return int(url.partition("?")[0].rpartition(":")[2])
+
     def __init__(self, url: str) -> None:
         self.received = bytearray()
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -144,6 +158,10 @@ class FoxgloveSubscriber:
     def make_url(scheme: str, host: str) -> str:
         return f"{scheme}://{host}:0?wait=0"
 
+    @staticmethod
+    def find_port(url: str) -> int:
+        return int(url.partition("?")[0].rpartition(":")[2])
+
     def __init__(self, url: str) -> None:
         self.received = bytearray()
         self.client = FoxgloveClient(url)
@@ -164,6 +182,37 @@ class FoxgloveSubscriber:
         assert not self.thread.is_alive()
 
 
+class Ros1Subscriber:
+    """A subscriber of the topic of one DVL. It finds the publisher through a master of the test."""
+
+    connects = True
+    master: RosMaster
+
+    @staticmethod
+    def make_url(scheme: str, host: str) -> str:
+        return f"{scheme}://{host}:{Ros1Subscriber.master.port}?wait=0"
+
+    @staticmethod
+    def find_port(url: str) -> int:
+        nodes = Ros1Subscriber.master.publishers["/clock"]
+        return int(next(iter(nodes.values())).rstrip("/").rpartition(":")[2])
+
+    def __init__(self, url: str) -> None:
+        topic = next(topic for topic in self.master.list_topics() if topic.endswith("/dvl"))
+        self.subscriber = RosSubscriber(self.master.find_node(topic), topic)
+
+    @property
+    def received(self) -> bytearray:
+        return bytearray(b"".join(self.subscriber.messages))
+
+    def leave(self) -> None:
+        """Disconnect."""
+        self.subscriber.leave()
+
+    def finish(self) -> None:
+        self.subscriber.finish()
+
+
 def free_port(kind: socket.SocketKind) -> int:
     """Return a port that no program uses."""
     with socket.socket(socket.AF_INET, kind) as probe:
@@ -171,7 +220,7 @@ def free_port(kind: socket.SocketKind) -> int:
         return int(probe.getsockname()[1])
 
 
-AnySubscriber = TcpSubscriber | UdpSubscriber | FoxgloveSubscriber
+AnySubscriber = TcpSubscriber | UdpSubscriber | FoxgloveSubscriber | Ros1Subscriber
 
 SUBSCRIBERS: dict[str, type[AnySubscriber]] = {
     "pd0+tcp": TcpSubscriber,
@@ -180,17 +229,23 @@ SUBSCRIBERS: dict[str, type[AnySubscriber]] = {
     "nmea+tcp": TcpSubscriber,
     "json+udp": UdpSubscriber,
     "foxglove": FoxgloveSubscriber,
+    "ros1": Ros1Subscriber,
 }
 """Scheme -> subscriber."""
 
 
 @pytest.fixture(params=[pytest.param(one, id=one.scheme) for one in (*streams.STREAMS, JSON_UDP)])
-def stream(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Stream:
-    """Return each stream of navsense, and that of the example."""
+def stream(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stream]:
+    """Return each stream of navsense, and that of the example. ROS 1 has a master."""
     monkeypatch.setattr(stream_module, "_STREAMS", dict(stream_module._STREAMS))
     stream: Stream = request.param
     register_stream(stream)
-    return stream
+    if stream.scheme != "ros1":
+        yield stream
+        return
+    Ros1Subscriber.master = RosMaster()
+    yield stream
+    Ros1Subscriber.master.close()
 
 
 @pytest.fixture(scope="module")
@@ -220,6 +275,11 @@ def is_server(stream: Stream) -> bool:
 def make_url(stream: Stream, host: str = "127.0.0.1") -> str:
     """Return a URL at which the publisher does not wait for its first subscriber."""
     return SUBSCRIBERS[stream.scheme].make_url(stream.scheme, host)
+
+
+def find_port(stream: Stream, publisher: Publisher) -> int:
+    """Return the port of a publisher, or that to which it sends."""
+    return SUBSCRIBERS[stream.scheme].find_port(publisher.url)
 
 
 def udp_port() -> int:
@@ -289,7 +349,7 @@ def test_publisher_does_not_wait_for_a_subscriber_that_does_not_read(stream: Str
     publisher = streams.open_publisher(make_url(stream), make_recorded_run(long_run.session))
     stalled = socket.socket(socket.AF_INET, socket.SOCK_STREAM if is_server(stream) else socket.SOCK_DGRAM)
     stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    address = ("127.0.0.1", int(publisher.url.partition("?")[0].rpartition(":")[2]))
+    address = ("127.0.0.1", find_port(stream, publisher))
     (stalled.connect if is_server(stream) else stalled.bind)(address)
     subscribers = subscribe(stream, publisher) if is_server(stream) else []
 
@@ -330,18 +390,19 @@ def test_host_defaults_to_loopback(stream: Stream, run: Run) -> None:
         if is_server(stream):
             connections = psutil.Process().net_connections(kind="inet")
             listening = [one.laddr for one in connections if one.status == psutil.CONN_LISTEN]
-            assert [address.ip for address in listening if address.port == url.port] == ["127.0.0.1"]
+            port = find_port(stream, publisher)
+            assert [address.ip for address in listening if address.port == port] == ["127.0.0.1"]
 
 
 def test_closed_publisher_releases_its_port_and_rejects_writes(stream: Stream, run: Run) -> None:
     for end in ("close", "abort"):
         publisher = streams.open_publisher(make_url(stream), make_recorded_run(run.session))
+        port = find_port(stream, publisher)
         getattr(publisher, end)()
         publisher.close()
         publisher.abort()
         with pytest.raises(RecordingError, match="closed"):
             publisher.write(next(run.slices()))
-        port = int(publisher.url.partition("?")[0].rpartition(":")[2])
         kind = socket.SOCK_STREAM if is_server(stream) else socket.SOCK_DGRAM
         with socket.socket(socket.AF_INET, kind) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

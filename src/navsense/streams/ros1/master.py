@@ -1,0 +1,167 @@
+"""The registrations of a node at a ROS master, kept up to date in a thread of their own.
+
+A run never waits for the master: topics that appear later are registered in the thread. A master that was restarted
+gets all topics again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from navsense.streams.ros1 import xmlrpc
+
+LOG = logging.getLogger(__name__)
+
+CALL_TIMEOUT = 3.0
+"""Longest time (s) of a call."""
+
+CHECK_PERIOD = 2.0
+"""Time (s) between two checks that the master still knows the node."""
+
+UNREGISTER_TIMEOUT = 3.0
+"""Longest time (s) to unregister all topics."""
+
+SHARED_TOPICS = ("/tf", "/tf_static")
+"""Topics that several nodes publish by convention."""
+
+
+class MasterError(Exception):
+    """The master does not answer, or not as a master does. The text says how."""
+
+
+@dataclass(frozen=True)
+class Registration:
+    """A topic or a service to register.
+
+    type: as in `sensor_msgs/Imu`.
+    service_uri: the address of a service, "" for a topic.
+    """
+
+    name: str
+    type: str
+    service_uri: str = ""
+
+
+class Master:
+    """A ROS master, and the registrations of one node."""
+
+    def __init__(self, host: str, port: int, *, caller_id: str, caller_api: str, name: str) -> None:
+        """Store the address of the master, the name and the URI of the node. Log messages begin with `name`."""
+        self.uri = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+        self._address, self._caller_id, self._caller_api, self._name = (host, port), caller_id, caller_api, name
+        self._wanted: list[Registration] = []
+        self._registered: list[Registration] = []
+        self._is_lost = False
+        self._wake, self._ending = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._keep_registered, name="navsense-ros1-master", daemon=True)
+
+    def call(self, method: str, *arguments: Any, timeout: float = CALL_TIMEOUT) -> Any:
+        """Return the value of a call of the Master API. Raises `MasterError`."""
+        try:
+            answer = xmlrpc.call(self._address, method, (self._caller_id, *arguments), timeout)
+        except OSError as error:
+            reason = "no answer in time" if isinstance(error, TimeoutError) else (error.strerror or str(error)).lower()
+            raise MasterError(f"does not answer: {reason}") from error
+        except ValueError as error:
+            raise MasterError(f"does not answer as a ROS master: {error}") from error
+        if not (isinstance(answer, list) and len(answer) == 3 and isinstance(answer[0], int)):
+            raise MasterError("does not answer as a ROS master: the result is not (code, text, value)")
+        if answer[0] != 1:
+            raise MasterError(f"rejects {method}: {str(answer[1])[:200]}")
+        return answer[2]
+
+    def start(self, registrations: Iterable[Registration]) -> None:
+        """Register the first topics, and start the thread. Raises `MasterError`, and `RuntimeError` without it."""
+        self._wanted = list(registrations)
+        self._register(self._wanted)
+        self._thread.start()
+
+    def add(self, registration: Registration) -> None:
+        """Register a topic or a service soon."""
+        self._wanted.append(registration)
+        self._wake.set()
+
+    def close(self, timeout: float = UNREGISTER_TIMEOUT) -> None:
+        """Stop the thread and unregister everything, at most `timeout` (s) and the rest of a call. Never raises."""
+        self._ending.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(CALL_TIMEOUT + 1.0)
+        end = time.monotonic() + timeout
+        while self._registered:
+            one, left = self._registered[-1], max(end - time.monotonic(), 1e-3)
+            try:
+                if one.service_uri:
+                    self.call("unregisterService", one.name, one.service_uri, timeout=left)
+                else:
+                    self.call("unregisterPublisher", one.name, self._caller_api, timeout=left)
+            except MasterError as error:
+                LOG.warning("%s: the master still lists %s: it %s", self._name, one.name, error)
+                break
+            self._registered.pop()
+
+    def _keep_registered(self) -> None:
+        while not self._ending.is_set():
+            is_due = not self._wake.wait(CHECK_PERIOD)
+            self._wake.clear()
+            if self._ending.is_set():
+                return
+            try:
+                if is_due and not self._knows_node():
+                    self._registered.clear()
+                    LOG.warning("%s: the master was restarted; the topics are registered again", self._name)
+                self._register([one for one in self._wanted if one not in self._registered])
+                if self._is_lost:
+                    LOG.warning("%s: the master answers again", self._name)
+                self._is_lost = False
+            except MasterError as error:
+                if not self._is_lost:
+                    LOG.warning(
+                        "%s: the master %s; connected subscribers stay, new ones find nothing", self._name, error
+                    )
+                self._is_lost = True
+
+    def _knows_node(self) -> bool:
+        """Return False if the master has lost the registrations."""
+        publishers = _parse_publishers(self.call("getSystemState"))
+        return all(self._caller_id in publishers.get(one.name, ()) for one in self._registered if not one.service_uri)
+
+    def _register(self, registrations: list[Registration]) -> None:
+        """Register topics and services, and warn of other publishers. Raises `MasterError`."""
+        if not registrations:
+            return
+        publishers = _parse_publishers(self.call("getSystemState"))
+        types = {name: str(kind) for name, kind in _parse_pairs(self.call("getTopicTypes"))}
+        for one in registrations:
+            if one.service_uri:
+                self.call("registerService", one.name, one.service_uri, self._caller_api)
+            else:
+                self._warn_of_others(one, publishers.get(one.name, []), types.get(one.name, "*"))
+                self.call("registerPublisher", one.name, one.type, self._caller_api)
+            self._registered.append(one)
+
+    def _warn_of_others(self, topic: Registration, publishers: list[str], known_type: str) -> None:
+        """Warn of other publishers of a topic, and of another type."""
+        others = [node for node in publishers if node != self._caller_id]
+        if others and topic.name not in SHARED_TOPICS:
+            LOG.warning("%s: topic %s has another publisher: %s", self._name, topic.name, ", ".join(others))
+        if known_type not in ("*", topic.type):
+            LOG.warning("%s: topic %s is %s, but others know %s", self._name, topic.name, topic.type, known_type)
+
+
+def _parse_pairs(value: Any) -> list[tuple[str, Any]]:
+    """Return a list of (name, value). Raises `MasterError` for another structure."""
+    if not (isinstance(value, list) and all(isinstance(one, list) and len(one) == 2 for one in value)):
+        raise MasterError("does not answer as a ROS master: the value is not a list of pairs")
+    return [(str(name), item) for name, item in value]
+
+
+def _parse_publishers(state: Any) -> dict[str, list[str]]:
+    """Return the publishers of each topic in the state of a system. Raises `MasterError` for another structure."""
+    pairs = _parse_pairs(state[0] if isinstance(state, list) and state else None)
+    return {topic: list(map(str, nodes)) for topic, nodes in pairs if isinstance(nodes, list)}

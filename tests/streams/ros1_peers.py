@@ -1,0 +1,216 @@
+"""A master and subscribers of ROS 1 from the specification, on Python's XML-RPC.
+
+Sources: the ROS wiki, "ROS/Master_API", "ROS/Slave_API", "ROS/TCPROS" and "ROS/Connection Header".
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from socketserver import ThreadingMixIn
+from typing import Any
+from xmlrpc.client import ServerProxy
+from xmlrpc.server import SimpleXMLRPCServer
+
+MASTER, SUBSCRIBER = "/master", "/test_subscriber"
+"""Names of nodes."""
+
+
+class _Server(ThreadingMixIn, SimpleXMLRPCServer):
+    daemon_threads = True
+    allow_reuse_address = True
+
+
+class RosMaster:
+    """A master with the calls that publishers and subscribers need.
+
+    publishers: node -> URI by topic.
+    types: type by topic.
+    services: address by service.
+    calls: the calls so far.
+    """
+
+    def __init__(self, port: int = 0) -> None:
+        self.publishers: dict[str, dict[str, str]] = {}
+        self.types: dict[str, str] = {}
+        self.services: dict[str, str] = {}
+        self.calls: list[tuple[str, ...]] = []
+        self._server = _Server(("127.0.0.1", port), logRequests=False, allow_none=False)
+        self.port: int = self._server.server_address[1]
+        self.uri = f"http://127.0.0.1:{self.port}/"
+        for name in (
+            "registerPublisher",
+            "unregisterPublisher",
+            "registerService",
+            "unregisterService",
+            "registerSubscriber",
+            "getSystemState",
+            "getTopicTypes",
+        ):
+            self._server.register_function(self.__getattribute__(name), name)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        self._thread.start()
+
+    def registerPublisher(self, caller: str, topic: str, kind: str, uri: str) -> list[Any]:  # noqa: N802
+        self.calls.append(("registerPublisher", caller, topic, kind))
+        self.publishers.setdefault(topic, {})[caller] = uri
+        self.types[topic] = kind
+        return [1, "registered", []]
+
+    def unregisterPublisher(self, caller: str, topic: str, uri: str) -> list[Any]:  # noqa: N802
+        self.calls.append(("unregisterPublisher", caller, topic))
+        known = self.publishers.get(topic, {})
+        return [1, "unregistered", int(known.get(caller) == uri and bool(known.pop(caller)))]
+
+    def registerService(self, caller: str, service: str, address: str, uri: str) -> list[Any]:  # noqa: N802
+        self.services[service] = address
+        return [1, "registered", 1]
+
+    def unregisterService(self, caller: str, service: str, address: str) -> list[Any]:  # noqa: N802
+        return [1, "unregistered", int(self.services.get(service) == address and bool(self.services.pop(service)))]
+
+    def registerSubscriber(self, caller: str, topic: str, kind: str, uri: str) -> list[Any]:  # noqa: N802
+        return [1, "subscribed", list(self.publishers.get(topic, {}).values())]
+
+    def getSystemState(self, caller: str) -> list[Any]:  # noqa: N802
+        return [1, "state", [[[topic, list(nodes)] for topic, nodes in self.publishers.items() if nodes], [], []]]
+
+    def getTopicTypes(self, caller: str) -> list[Any]:  # noqa: N802
+        return [1, "types", [[topic, kind] for topic, kind in self.types.items()]]
+
+    def list_topics(self) -> list[str]:
+        """The topics with a publisher."""
+        return [topic for topic, nodes in self.publishers.items() if nodes]
+
+    def find_node(self, topic: str) -> str:
+        """The URI of the publisher of a topic."""
+        return next(iter(self.publishers[topic].values()))
+
+    def close(self) -> None:
+        """Stop."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def pack_header(fields: dict[str, str]) -> bytes:
+    """Return a connection header."""
+    parts = [f"{name}={value}".encode() for name, value in fields.items()]
+    body = b"".join(struct.pack("<I", len(part)) + part for part in parts)
+    return struct.pack("<I", len(body)) + body
+
+
+def unpack_header(body: bytes) -> dict[str, str]:
+    """Return the fields of a connection header."""
+    fields = {}
+    while body:
+        (size,) = struct.unpack("<I", body[:4])
+        name, _, value = body[4 : 4 + size].decode().partition("=")
+        fields[name] = value
+        body = body[4 + size :]
+    return fields
+
+
+def request_topic(node_uri: str, topic: str) -> tuple[str, int]:
+    """Return the address of the TCPROS server of a publisher."""
+    node: Any = ServerProxy(node_uri)
+    code, text, protocol = node.requestTopic(SUBSCRIBER, topic, [["TCPROS"]])
+    assert code == 1, text
+    name, host, port = protocol
+    assert name == "TCPROS"
+    return str(host), int(port)
+
+
+def receive(connection: socket.socket, size: int) -> bytes:
+    """Return bytes of a connection. Raises `EOFError` if it ends before."""
+    data = bytearray()
+    while len(data) < size:
+        block = connection.recv(size - len(data))
+        if not block:
+            raise EOFError(bytes(data))
+        data += block
+    return bytes(data)
+
+
+class RosServiceClient:
+    """A persistent connection to a service.
+
+    header: the connection header of the node.
+    """
+
+    def __init__(self, address: str, service: str, md5: str = "*", **fields: str) -> None:
+        host, port = address.removeprefix("rosrpc://").split(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=20.0)
+        self.socket.sendall(pack_header({"callerid": "/client", "service": service, "md5sum": md5, **fields}))
+        self.header = unpack_header(receive(self.socket, struct.unpack("<I", receive(self.socket, 4))[0]))
+
+    def call(self, request: bytes) -> tuple[bool, bytes]:
+        """Return whether a call succeeded, and its response or error."""
+        self.socket.sendall(struct.pack("<I", len(request)) + request)
+        is_valid, size = struct.unpack("<?I", receive(self.socket, 5))
+        return is_valid, receive(self.socket, size)
+
+    def is_closed(self) -> bool:
+        """True if the node has closed the connection. Close it on this side too."""
+        with self.socket:
+            return self.socket.recv(1) == b""
+
+
+class RosSubscriber:
+    """A subscriber of one topic, which reads in a thread.
+
+    header: the connection header of the publisher.
+    messages: the messages so far, complete after `finish`.
+    """
+
+    def __init__(self, node_uri: str, topic: str, kind: str = "*", md5: str = "*", receive_buffer: int = 0) -> None:
+        self.messages: list[bytes] = []
+        self.reads, self.is_leaving = threading.Event(), False
+        self.reads.set()
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self.socket.settimeout(60.0)
+        if receive_buffer:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.socket.connect(request_topic(node_uri, topic))
+        fields = {"callerid": SUBSCRIBER, "topic": topic, "md5sum": md5, "type": kind, "tcp_nodelay": "1"}
+        self.socket.sendall(pack_header(fields))
+        header = self._read_block()
+        assert header is not None
+        self.header = unpack_header(header)
+        self._thread = threading.Thread(target=self._read)
+        self._thread.start()
+
+    def _read_block(self) -> bytes | None:
+        """Return the next header or message; None at the end of the connection."""
+        size = self._read_bytes(4)
+        return None if size is None else self._read_bytes(struct.unpack("<I", size)[0])
+
+    def _read_bytes(self, size: int) -> bytes | None:
+        data = bytearray()
+        while len(data) < size:
+            block = self.socket.recv(size - len(data))
+            if not block:
+                assert not data, "the connection ends within a message"
+                return None
+            data += block
+        return bytes(data)
+
+    def _read(self) -> None:
+        with self.socket:
+            try:
+                while self.reads.wait(60.0) and (message := self._read_block()) is not None:
+                    self.messages.append(message)
+            except ConnectionResetError:
+                assert self.is_leaving
+
+    def leave(self) -> None:
+        """Disconnect."""
+        self.is_leaving = True
+        self.socket.shutdown(socket.SHUT_RDWR)
+
+    def finish(self) -> list[bytes]:
+        """Wait for the end of the connection, and return the messages."""
+        self._thread.join(60.0)
+        assert not self._thread.is_alive()
+        return self.messages
