@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from navsense.recordings.base import is_url
-from navsense.streams import device_port, foxglove
+from navsense.streams import device_port, foxglove, gz
 from navsense.streams.stream import (
     Pace,
     Publisher,
@@ -36,7 +36,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-STREAMS = (*device_port.STREAMS, *foxglove.STREAMS)
+STREAMS = (*device_port.STREAMS, *foxglove.STREAMS, *gz.STREAMS)
 """The streams of navsense."""
 
 for _stream in STREAMS:
