@@ -1,9 +1,7 @@
 """The stream of Gazebo transport: the messages of the `.gz.mcap` recording, published on ZeroMQ.
 
-    discovery.py   datagrams that tell the other programs which topics there are
-    settings.py    the options of the URL, and the environment variables of Gazebo transport
-    node.py        the ZeroMQ socket of all topics
-    publisher.py   the stream
+`versions` has the messages of each version, `settings` the options and environment variables, `discovery` the datagrams
+that tell the other programs which topics there are, `node` the ZeroMQ socket of all topics, and `publisher` the stream.
 """
 
 from __future__ import annotations

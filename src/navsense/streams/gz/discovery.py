@@ -150,7 +150,9 @@ class Discovery:
         except OSError as error:
             self._wake_receiver.close()
             self._wake_sender.close()
-            what = f"discovery on {host} with the group {self._group[0]} cannot be opened: {os.strerror(error.errno)}"
+            what = (
+                f"discovery on {host} with the group {self._group[0]} cannot be opened: {os.strerror(error.errno or 0)}"
+            )
             raise RecordingError(what.lower(), where=where, remedy="name an IPv4 address of this machine") from error
         self._thread = threading.Thread(target=self._serve, name="navsense-gz", daemon=True)
         try:
@@ -224,7 +226,7 @@ class Discovery:
             try:
                 message = parse_datagram(data)
             except ValueError as error:
-                self._warn(f"invalid {host}", f"a datagram of {host}:{port} is no discovery message: {error}; it is ignored")
+                self._warn(f"invalid {host}", f"a datagram of {host}:{port} is not a discovery message: {error}")
                 continue
             self._handle(message, data, host)
         time.sleep(BURST_PAUSE)
@@ -276,7 +278,7 @@ def _open_socket(host: str, group: tuple[str, int]) -> socket.socket:
             opened.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 0)
         if sys.platform == "linux":
             opened.setsockopt(socket.IPPROTO_IP, IP_MULTICAST_ALL, 0)
-        # Datagrams of relays go to the address of this machine, all others to the group. Windows cannot bind to a group.
+        # Datagrams of relays go to the address of this machine, all others to the group, which Windows cannot bind to.
         has_address = is_loopback and sys.platform != "win32"
         opened.bind((group[0] if has_address else "", group[1]))
         membership = struct.pack("4s4s", socket.inet_aton(group[0]), socket.inet_aton(host))

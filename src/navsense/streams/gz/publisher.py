@@ -15,15 +15,15 @@ from operator import itemgetter
 
 import numpy as np
 
-from navsense import messages
 from navsense.core.errors import RecordingError, Where
 from navsense.core.readings import TimeSlice, to_nanoseconds
 from navsense.recordings.base import check_recorded_run, make_closed_error
-from navsense.recordings.gazebo import GZ, NumberedEncoder
+from navsense.recordings.gazebo import GazeboPackage, NumberedEncoder
 from navsense.recordings.info import RecordedRun
 from navsense.streams.gz.discovery import Topic
 from navsense.streams.gz.node import Node, PublishedTopic, import_zmq
 from navsense.streams.gz.settings import OPTIONS, Settings, read_settings
+from navsense.streams.gz.versions import get_package
 from navsense.streams.stream import Publisher, Stream, StreamUrl
 from navsense.world import World
 
@@ -41,9 +41,11 @@ class GzPublisher(Publisher):
         """Open the port, advertise the topics, and wait for the first subscriber. Raises `RecordingError`."""
         settings = read_settings(url)
         check_recorded_run(url.text, recorded_run, "Gazebo transport")
-        _check_sensors(url, recorded_run.world)
+        package = get_package(settings.version)
+        _check_sensors(url, recorded_run.world, package)
         self._run, self._is_open = recorded_run, True
-        self._encoders = {sensor.name: NumberedEncoder(GZ, sensor) for sensor in GZ.list_sensors(recorded_run)}
+        sensors = package.list_sensors(recorded_run)
+        self._encoders = {sensor.name: NumberedEncoder(package, sensor) for sensor in sensors}
         topics = {name: self._make_topic(settings, name) for name in self._encoders}
         self._node = Node(settings, list(topics.values()), Where(url.text))
         self._topics = {name: self._node.topics[topic.name] for name, topic in topics.items()}
@@ -58,9 +60,9 @@ class GzPublisher(Publisher):
             raise
 
     def _make_topic(self, settings: Settings, name: str) -> Topic:
-        """Return the topic of a sensor, with its full name and the type of the version."""
+        """Return the topic of a sensor."""
         topic = self._run.topics.get_sensor_topic(name, "measured")
-        return Topic(settings.make_topic(topic), self._encoders[name].type.replace(GZ.name, settings.package, 1))
+        return Topic(settings.make_topic(topic), self._encoders[name].type)
 
     @property
     def subscriber_count(self) -> int:
@@ -105,18 +107,18 @@ class GzPublisher(Publisher):
             self._node.abort()
 
 
-def _check_sensors(url: StreamUrl, world: World) -> None:
+def _check_sensors(url: StreamUrl, world: World, package: GazeboPackage) -> None:
     """Raise `RecordingError` if no sensor has a message."""
-    if not any(messages.has_gz(sensor.spec) for sensor in world.sensors):
-        allowed = f"must have one of {', '.join(GZ.list_types())}"
-        raise RecordingError(f"no sensor has a message in {GZ.name}", where=Where(url.text), allowed=allowed)
+    if not any(package.has_message(sensor.spec) for sensor in world.sensors):
+        allowed = f"must have one of {', '.join(package.list_types())}"
+        raise RecordingError(f"no sensor has a message in {package.name}", where=Where(url.text), allowed=allowed)
 
 
 def check(url: StreamUrl, world: World | None) -> None:
     """Raise `RecordingError` for an invalid URL, a world without messages, and without pyzmq."""
-    read_settings(url)
+    settings = read_settings(url)
     if world is not None:
-        _check_sensors(url, world)
+        _check_sensors(url, world, get_package(settings.version))
     import_zmq(Where(url.text))
 
 

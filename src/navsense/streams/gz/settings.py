@@ -21,16 +21,11 @@ from urllib.parse import urlsplit
 
 from navsense.core.errors import RecordingError, Where
 from navsense.streams.device_port import parse_wait
+from navsense.streams.gz.versions import IGNITION_VERSION, NEWEST_VERSION, OLDEST_VERSION
 from navsense.streams.stream import LOOPBACK, StreamUrl
 
 OPTIONS = ("partition", "version", "wait")
 """Options of the URL."""
-
-OLDEST_VERSION, NEWEST_VERSION = 11, 15
-"""Versions of the library that the stream supports."""
-
-IGNITION_VERSION = 11
-"""The last version with the names of Ignition: `ignition.msgs` and `IGN_` instead of `gz.msgs` and `GZ_`."""
 
 MULTICAST_GROUP, DISCOVERY_PORT = "239.255.0.7", 10317
 """Default group and UDP port of discovery."""
@@ -68,11 +63,6 @@ class Settings:
     has_statistics: bool
     wait: float
 
-    @property
-    def package(self) -> str:
-        """The package of the message types."""
-        return "ignition.msgs" if self.version <= IGNITION_VERSION else "gz.msgs"
-
     def make_topic(self, name: str) -> str:
         """Return the full name of a topic: `@/PARTITION@/TOPIC`."""
         partition = self.partition.rstrip("/")
@@ -85,10 +75,8 @@ def read_settings(url: StreamUrl, environment: Mapping[str, str] = os.environ) -
     where = Where(url.text)
     if url.path not in ("", "/"):
         raise RecordingError("path of the URL", url.path, where=where, allowed="must be empty")
-    version = _parse_number("version", url.options.get("version", str(NEWEST_VERSION)), where, OLDEST_VERSION)
-    if version > NEWEST_VERSION:
-        allowed = f"must be from {OLDEST_VERSION} to {NEWEST_VERSION}"
-        raise RecordingError("version", version, where=where, allowed=allowed)
+    text = url.options.get("version", str(NEWEST_VERSION))
+    version = _parse_number("version", text, where, OLDEST_VERSION, NEWEST_VERSION)
     prefix = "IGN_" if version <= IGNITION_VERSION else "GZ_"
     variables = {name.removeprefix(prefix): text for name, text in environment.items() if name.startswith(prefix)}
     _check_supported(variables, prefix, where)
@@ -154,7 +142,7 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _parse_number(what: str, text: str, where: Where, low: int, high: int = 2**31 - 1) -> int:
+def _parse_number(what: str, text: str, where: Where, low: int, high: int) -> int:
     """Return a whole number within limits. Raises `RecordingError`."""
     if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
         raise RecordingError(what, text, where=where, allowed=f"must be a whole number from {low} to {high}")
