@@ -46,8 +46,30 @@ def test_time_slices_are_yielded_when_due() -> None:
         passed_on.append(clock.time - 107.0)
     # One is due every 50 ms. The third is 150 ms late, and the next ones follow without a wait.
     assert passed_on == pytest.approx([0.0, 0.05, 0.25, 0.25, 0.25, 0.7], abs=1e-12)
-    assert clock.slept == pytest.approx([0.04, 0.45], abs=1e-12)
+    assert clock.slept == pytest.approx([0.04, 0.1, 0.1, 0.1, 0.1, 0.05], abs=1e-12)
     assert limiter.max_delay == pytest.approx(0.15, abs=1e-12)
+
+
+def test_speed_and_pause_change_when_time_slices_are_due() -> None:
+    """At speed 1 for 1 s of wall time, paused for 2 s, then at speed 4."""
+    clock = FakeClock()
+
+    def sleep(seconds: float) -> None:
+        clock.sleep(seconds)
+        if limiter.is_paused and clock.time > 102.99:
+            limiter.is_paused = False
+
+    limiter = RealTimeLimiter(1.0, clock.now, sleep)
+    passed_on = []
+    for end in np.arange(1, 31) * 0.1:
+        limiter.wait(float(end))
+        passed_on.append(clock.time - 100.0)
+        if math.isclose(end, 1.1):
+            limiter.is_paused, limiter.speed = True, 4.0
+            assert (limiter.is_paused, limiter.speed) == (True, 4.0)
+    first = np.arange(11) * 0.1
+    second = 1.0 + 2.0 + np.arange(1, 20) * 0.1 / 4.0
+    assert passed_on == pytest.approx([*first, *second], abs=1e-9)
 
 
 @pytest.mark.parametrize("speed", [0.0, -1.0, 5e-324, 1e-310, math.nan, math.inf, True, "1"])

@@ -128,8 +128,8 @@ def find_unrecoverable_remedy(path: Path, first_bytes: bytes = b"") -> str:
     return f"copy it again: a damaged or truncated {suffixes} file cannot be recovered"
 
 
-URL_PATTERN = re.compile(r"[\w.-]+\+\w+:.*|[\w.-]{2,}:/.*", re.DOTALL)
-"""A text with the form of a URL, also with a missing slash."""
+URL_PATTERN = re.compile(r"[\w.-]+\+\w+:.*|[\w.-]{2,}:/.*|[\w.-]{2,}:[^/:]*:\d+", re.DOTALL)
+"""A text with the form of a URL, also with missing slashes."""
 
 
 def is_url(text: object) -> bool:

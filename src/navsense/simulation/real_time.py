@@ -20,6 +20,9 @@ from navsense.core.errors import SimulationError
 WALL_STEP = 0.05
 """Wall time (s) from one time slice to the next."""
 
+LONGEST_SLEEP = 0.1
+"""Longest wall time (s) until a change of the speed has an effect."""
+
 MIN_SPEED = 1e-6
 """Minimum speed: at a lower speed a day of real time has less than one sample."""
 
@@ -77,7 +80,7 @@ class RealTimeLimiter:
         left = self._compute_time_left(end)
         self.max_delay = max(self.max_delay, -left)
         while left > 0.0:
-            self._sleep(min(left, WALL_STEP))
+            self._sleep(min(left, LONGEST_SLEEP))
             left = self._compute_time_left(end)
 
     def _compute_time_left(self, end: float) -> float:

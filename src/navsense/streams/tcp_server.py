@@ -57,16 +57,7 @@ class TcpServer:
         self.name = str(where)
         self.client_count = self.sent_bytes = 0
         """Number of clients so far, and of bytes sent to all of them."""
-        try:
-            family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-            self._listener = socket.create_server((host, port), family=family)
-        except OSError as error:
-            raise _server_error(host, port, where, error) from error
-        except ValueError as error:  # a label of more than 63 characters or an empty one, a null character
-            raise RecordingError(
-                "host", host, where=where, allowed="must be a name or an address of this machine"
-            ) from error
-        self._listener.setblocking(False)
+        self._listener = listen(host, port, where)
         self.port: int = self._listener.getsockname()[1]
         self._lock = threading.Lock()
         self._clients: dict[socket.socket, _Client] = {}
@@ -214,6 +205,21 @@ class TcpServer:
             client.last_progress = time.monotonic()
             if count < len(block):
                 client.queue.appendleft(block[count:])
+
+
+def listen(host: str, port: int, where: Where) -> socket.socket:
+    """Return a socket that listens, without blocking. Raises `RecordingError` for a port in use and an invalid host."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listener = socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise _server_error(host, port, where, error) from error
+    except ValueError as error:  # a label of more than 63 characters or an empty one, a null character
+        raise RecordingError(
+            "host", host, where=where, allowed="must be a name or an address of this machine"
+        ) from error
+    listener.setblocking(False)
+    return listener
 
 
 def _server_error(host: str, port: int, where: Where, error: OSError) -> RecordingError:
