@@ -28,7 +28,7 @@ from navsense.streams.gz.discovery import Discovery, Topic
 from navsense.streams.gz.settings import Settings, resolve_host
 
 LOG = logging.getLogger(__name__)
-"""Logs queues that overflow."""
+"""Logs queues that overflow, and programs that are not nodes."""
 
 CLOSE_TIMEOUT = 5.0
 """Longest time (s) that `close` waits until the subscribers have received their queues."""
@@ -62,6 +62,7 @@ class Node:
         self._zmq, self._where, self._has_statistics = zmq, where, settings.has_statistics
         self._lock = threading.Lock()
         self._filters: set[bytes] = set()
+        self._has_stranger = False
         self.subscriber_count = self.overflow_count = 0
         host = resolve_host(settings, where)
         self._context = zmq.Context()
@@ -101,22 +102,31 @@ class Node:
         filters = set(self._filters)
         for _ in range(MAX_INPUTS):
             try:
-                frames = self._socket.recv_multipart(self._zmq.NOBLOCK)
+                first, *others = self._socket.recv_multipart(self._zmq.NOBLOCK)
             except self._zmq.Again:
                 break
             # A subscription is one frame: 1 or 0, and the beginning of the names to receive.
-            text = frames[0][1:]
-            if len(frames) > 1 or not any(topic.name.startswith(text) for topic in self.topics.values()):
+            kind, text = first[:1], first[1:]
+            if others or not any(topic.name.startswith(text) for topic in self.topics.values()):
                 continue
-            if frames[0][:1] == b"\1":
+            if not text:
+                # Nodes name a topic. ZeroMQ takes any bytes, such as HTTP, for an old program that asks for everything.
+                self._warn_of_stranger()
+            elif kind == b"\1":
                 self.subscriber_count += 1
                 filters.add(text)
-            elif frames[0][:1] == b"\0":
+            elif kind == b"\0":
                 filters.discard(text)
         if filters != self._filters:
             self._filters = filters
             for topic in self.topics.values():
                 topic.has_subscribers = any(topic.name.startswith(text) for text in filters)
+
+    def _warn_of_stranger(self) -> None:
+        """Log once that a program has connected that is not a node. ZeroMQ does not tell its address."""
+        if not self._has_stranger:
+            self._has_stranger = True
+            LOG.warning("%s: a program that is not a node of Gazebo transport has connected; it is ignored", self._where)
 
     def wait_for_subscriber(self, seconds: float) -> bool:
         """Wait for the first subscription, and return True if it has arrived in time."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from navsense.core.errors import RecordingError, Where
-from navsense.streams.device_port import parse_wait
+from navsense.streams.device_port import CONNECT_TIMEOUT, parse_wait
 from navsense.streams.gz.versions import IGNITION_VERSION, NEWEST_VERSION, OLDEST_VERSION
 from navsense.streams.stream import LOOPBACK, StreamUrl
 
@@ -106,7 +106,7 @@ def read_settings(url: StreamUrl, environment: Mapping[str, str] = os.environ) -
         relays=relays,
         queue_messages=_parse_number(f"{prefix}TRANSPORT_SNDHWM", queue, where, 0, 2**31 - 1),
         has_statistics=variables.get("TRANSPORT_TOPIC_STATISTICS") == "1",
-        wait=parse_wait(url, 0.0),
+        wait=parse_wait(url, CONNECT_TIMEOUT),
     )
 
 
