@@ -139,7 +139,7 @@ def list_streams() -> list[Stream]:
     """Return all registered streams.
 
     >>> [stream.scheme for stream in ns.streams.list_streams()]
-    ['pd0+tcp', 'pd6+tcp', 'wl+tcp', 'nmea+tcp', 'foxglove']
+    ['pd0+tcp', 'pd6+tcp', 'wl+tcp', 'nmea+tcp', 'foxglove', 'gz']
     """
     return list(_STREAMS.values())
 
@@ -192,10 +192,10 @@ def check_url(text: str, world: World | None = None) -> None:
 
     >>> ns.streams.check_url("pd0+tcp://127.0.0.1:16000")
     >>> try:
-    ...     ns.streams.check_url("pd9+tcp://127.0.0.1:16000")
+    ...     ns.streams.check_url("pd9+tcp://:16000")
     ... except ns.NavsenseError as error:
     ...     print(error)
-    pd9+tcp://127.0.0.1:16000: scheme of the URL: pd9+tcp; must be one of pd0+tcp, pd6+tcp, wl+tcp, nmea+tcp, foxglove
+    pd9+tcp://:16000: scheme of the URL: pd9+tcp; must be one of pd0+tcp, pd6+tcp, wl+tcp, nmea+tcp, foxglove, gz
     """
     stream, url = parse_url(text)
     stream.check(url, world)

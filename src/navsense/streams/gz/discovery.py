@@ -69,7 +69,7 @@ class MessageType(enum.IntEnum):
 
 
 @dataclass(frozen=True)
-class Topic:
+class AdvertisedTopic:
     """A topic to advertise: its full name and the full name of its message type."""
 
     name: str
@@ -124,7 +124,7 @@ class Discovery:
     """Advertises topics, in its own thread, until `close`."""
 
     def __init__(
-        self, settings: Settings, host: str, address: str, process: str, topics: Sequence[Topic], where: Where
+        self, settings: Settings, host: str, address: str, process: str, topics: Sequence[AdvertisedTopic], where: Where
     ) -> None:
         """Open the sockets and start the thread.
 
@@ -173,7 +173,7 @@ class Discovery:
         body = encode_int(2, self._version) + encode_nested(3, self._process.encode()) + encode_int(4, kind)
         return body + contents
 
-    def _encode_advert(self, topic: Topic, address: str) -> bytes:
+    def _encode_advert(self, topic: AdvertisedTopic, address: str) -> bytes:
         """Return ADVERTISE of a topic. The library sets the control address to "unused", too."""
         publisher = b"".join(
             encode_nested(number, text.encode())

@@ -18,13 +18,13 @@ import os
 import struct
 import threading
 import time
-import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
+from uuid import uuid4
 
 from navsense.core.errors import RecordingError, Where
 from navsense.core.text import format_count
-from navsense.streams.gz.discovery import Discovery, Topic
+from navsense.streams.gz.discovery import AdvertisedTopic, Discovery
 from navsense.streams.gz.settings import Settings, resolve_host
 
 LOG = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class PublishedTopic:
     has_subscribers: true if a subscriber has asked for it.
     """
 
-    def __init__(self, topic: Topic, address: str) -> None:
+    def __init__(self, topic: AdvertisedTopic, address: str) -> None:
         """Encode the frames that all messages have."""
         self.topic, self.has_subscribers = topic, False
         self.name, self.address, self.type = topic.name.encode(), address.encode(), topic.type.encode()
@@ -56,7 +56,7 @@ class PublishedTopic:
 class Node:
     """Publishes topics. One thread at a time calls its methods."""
 
-    def __init__(self, settings: Settings, topics: Sequence[Topic], where: Where) -> None:
+    def __init__(self, settings: Settings, topics: Sequence[AdvertisedTopic], where: Where) -> None:
         """Open the socket and start the discovery. Raises `RecordingError`."""
         zmq = import_zmq(where)
         self._zmq, self._where, self._has_statistics = zmq, where, settings.has_statistics
@@ -71,7 +71,7 @@ class Node:
             address = self._socket.get_string(zmq.LAST_ENDPOINT)
             self.port = int(address.rpartition(":")[2])
             self.topics = {topic.name: PublishedTopic(topic, address) for topic in topics}
-            self._discovery = Discovery(settings, host, address, str(uuid.uuid4()), topics, where)
+            self._discovery = Discovery(settings, host, address, str(uuid4()), topics, where)
         except BaseException:
             self._context.destroy(linger=0)
             raise
@@ -126,7 +126,8 @@ class Node:
         """Log once that a program has connected that is not a node. ZeroMQ does not tell its address."""
         if not self._has_stranger:
             self._has_stranger = True
-            LOG.warning("%s: a program that is not a node of Gazebo transport has connected; it is ignored", self._where)
+            text = "a program that is not a node of Gazebo transport has connected; it is ignored"
+            LOG.warning("%s: %s", self._where, text)
 
     def wait_for_subscriber(self, seconds: float) -> bool:
         """Wait for the first subscription, and return True if it has arrived in time."""

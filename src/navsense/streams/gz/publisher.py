@@ -20,7 +20,7 @@ from navsense.core.readings import TimeSlice, to_nanoseconds
 from navsense.recordings.base import check_recorded_run, make_closed_error
 from navsense.recordings.gazebo import GazeboPackage, NumberedEncoder
 from navsense.recordings.info import RecordedRun
-from navsense.streams.gz.discovery import Topic
+from navsense.streams.gz.discovery import AdvertisedTopic
 from navsense.streams.gz.node import Node, PublishedTopic, import_zmq
 from navsense.streams.gz.settings import OPTIONS, Settings, read_settings
 from navsense.streams.gz.versions import get_package
@@ -59,10 +59,10 @@ class GzPublisher(Publisher):
             self._node.abort()
             raise
 
-    def _make_topic(self, settings: Settings, name: str) -> Topic:
+    def _make_topic(self, settings: Settings, name: str) -> AdvertisedTopic:
         """Return the topic of a sensor."""
         topic = self._run.topics.get_sensor_topic(name, "measured")
-        return Topic(settings.make_topic(topic), self._encoders[name].type)
+        return AdvertisedTopic(settings.make_topic(topic), self._encoders[name].type)
 
     @property
     def subscriber_count(self) -> int:
