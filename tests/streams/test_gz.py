@@ -53,7 +53,10 @@ WORLD = """\
   <world name="sea">
     <model name="auv">
       <link name="base">
-        <sensor name="imu" type="imu"><update_rate>200</update_rate></sensor>
+        <sensor name="imu" type="imu">
+          <update_rate>200</update_rate>
+          <imu><angular_velocity><x><noise type="gaussian"><stddev>0.01</stddev></noise></x></angular_velocity></imu>
+        </sensor>
         <sensor name="alt" type="altimeter">
           <update_rate>20</update_rate> <navsense:latency><fixed>0.32</fixed></navsense:latency>
         </sensor>

@@ -41,7 +41,10 @@ WORLD = """\
   <world name="sea">
     <model name="auv">
       <link name="base">
-        <sensor name="imu" type="imu"><update_rate>200</update_rate></sensor>
+        <sensor name="imu" type="imu">
+          <update_rate>200</update_rate>
+          <imu><angular_velocity><x><noise type="gaussian"><stddev>0.01</stddev></noise></x></angular_velocity></imu>
+        </sensor>
         <sensor name="alt" type="altimeter"><update_rate>20</update_rate></sensor>
       </link>
     </model>
@@ -183,6 +186,7 @@ def test_subscriber_in_cpp_receives_every_message(subscriber: Path, network: Non
         time.sleep(0.5)
         count, total = program.communicate("\n", timeout=30.0)[0].split()
     assert int(count) == 400
+    assert abs(float(total)) > 1e-6
     assert float(total) == pytest.approx(sum(run["imu"]["angular_velocity"][:, 0].tolist()), rel=1e-12)
 
 
