@@ -59,8 +59,10 @@ PREFIX = re.compile(r"^(?:fore|mis|out|over|re|un|under)")
 
 ALLOWED: dict[str, str] = {
     "at": "`motion.at(t)`, `field.at(position, t)`: the value at a time and place",
+    "listen": "a verb",
     "open": "a verb",
     "shorten": "a verb",
+    "speed": "a noun",
     "whiten": "a verb: multiply by the inverse square root of the covariance",
 }
 """Names of functions that are verbs or nouns, or read well as they are -> reason."""

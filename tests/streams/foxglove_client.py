@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,9 +40,9 @@ class FoxgloveClient:
     def __init__(self, url: str) -> None:
         """Connect, and wait until the server has advertised its channels."""
         address = url.partition("://")[2].partition("?")[0]
-        self._connection: ClientConnection = connect(
-            f"ws://{address}", subprotocols=[Subprotocol("foxglove.sdk.v1")], max_size=None, legacy=True
-        )
+        connecting = connect(f"ws://{address}", subprotocols=[Subprotocol("foxglove.sdk.v1")], max_size=None)
+        self._stack = ExitStack()
+        self._connection: ClientConnection = self._stack.enter_context(connecting)
         self.channels: dict[str, dict[str, Any]] = {}
         self.times: list[int] = []
         self.states: list[bytes] = []
@@ -74,6 +75,18 @@ class FoxgloveClient:
         """Send an operation as JSON."""
         self._connection.send(json.dumps({"op": operation, **values}))
 
+    def control_playback(self, *, is_paused: bool, speed: float) -> None:
+        """Send a request of playback control."""
+        self._connection.send(struct.pack("<BBfBQI", 3, is_paused, speed, 0, 0, 0))
+
+    def receive_reply(self, identifier: str) -> int:
+        """Wait for the reply to the last request. Return the number of messages before it."""
+        replies = self.replies.setdefault("parameterValues", [])
+        start, count = len(replies), 0
+        while not any(reply.get("id") == identifier for reply in replies[start:]):
+            count += self._receive(self._connection.recv(timeout=20.0)) is not None
+        return count
+
     def _receive(self, data: str | bytes) -> Message | None:
         """Return the message in what the server has sent; None for anything else."""
         if isinstance(data, str):
@@ -103,4 +116,4 @@ class FoxgloveClient:
 
     def close(self) -> None:
         """Close the connection."""
-        self._connection.close()
+        self._stack.close()

@@ -493,11 +493,13 @@ def test_close_releases_every_file(run: Run, peer: GzPeer) -> None:
 def test_run_waits_for_the_first_subscriber(run: Run, peer: GzPeer, caplog: pytest.LogCaptureFixture) -> None:
     subscribing = threading.Thread(target=lambda: peer.subscribe(IMU))
     subscribing.start()
-    publisher = streams.open_publisher("gz://?partition=sea&wait=60", make_recorded_run(run.session))
+    with streams.open_publisher("gz://?partition=sea&wait=60", make_recorded_run(run.session)) as publisher:
+        publisher.wait_for_subscriber()
+        assert publisher.subscriber_count == 1
     subscribing.join()
-    publisher.abort()
     assert not caplog.records
-    streams.open_publisher("gz://?partition=sea&wait=0.1", make_recorded_run(run.session)).abort()
+    with streams.open_publisher("gz://?partition=sea&wait=0.1", make_recorded_run(run.session)) as publisher:
+        publisher.wait_for_subscriber()
     assert "no subscriber within 0.1 s; the run continues" in caplog.text
 
 

@@ -181,6 +181,7 @@ def test_subscriber_in_cpp_receives_every_message(subscriber: Path, network: Non
     url = "gz://?partition=sea&version=11&wait=60"
     with subprocess.Popen([subscriber, IMU], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
         with streams.open_publisher(url, make_recorded_run(run.session)) as publisher:
+            publisher.wait_for_subscriber()
             assert publisher.subscriber_count == 1
             publish(run, publisher)
         time.sleep(0.5)
@@ -211,6 +212,7 @@ def test_topic_tool_reads_messages_with_statistics(tool: Path, run: Run, monkeyp
     with subprocess.Popen([tool, "-e", "-t", ALTIMETER], stdout=subprocess.PIPE, text=True) as echo:
         url = "gz://?partition=sea&version=11&wait=60"
         with streams.open_publisher(url, make_recorded_run(run.session)) as publisher:
+            publisher.wait_for_subscriber()
             publish(run, publisher)
         threading.Timer(1.0, echo.terminate).start()
         text = echo.communicate(timeout=30.0)[0]

@@ -54,6 +54,7 @@ class RealTimeLimiter:
 
     @speed.setter
     def speed(self, speed: float) -> None:
+        """Change the speed of the time slices that are not due yet."""
         with self._lock:
             now = self._now() if self._pause_start is None else self._pause_start
             if self._origin is not None:
@@ -67,6 +68,7 @@ class RealTimeLimiter:
 
     @is_paused.setter
     def is_paused(self, is_paused: bool) -> None:
+        """Pause the run, or let it go on. A pause delays all later time slices."""
         with self._lock:
             if is_paused and self._pause_start is None:
                 self._pause_start = self._now()

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+from weakref import WeakSet
 
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
@@ -29,6 +30,7 @@ from websockets.frames import Frame, Opcode
 from websockets.protocol import State
 from websockets.typing import Subprotocol
 
+from navsense.core import inputs
 from navsense.core.errors import Where
 from navsense.core.text import format_count
 from navsense.recordings.base import make_no_thread_error
@@ -54,6 +56,9 @@ STATUS_ERROR = 2
 MAX_REQUEST_BYTES = 1 << 20
 """Largest message of a client (bytes)."""
 
+BATCH_MESSAGES = 256
+"""Number of messages that are sent to a client at once."""
+
 MAX_CLIENTS = 64
 """Largest number of clients at once."""
 
@@ -69,7 +74,7 @@ INVALID_REQUEST_ERRORS = (
 """Errors that JSON of any form can cause."""
 
 HANDSHAKE_TIMEOUT = 2.0
-"""Longest time (s) of a closing handshake."""
+"""Longest time (s) of a handshake."""
 
 pack_message = struct.Struct("<BIQ").pack
 """Head of a message: code, subscription, log time (ns)."""
@@ -123,7 +128,7 @@ class Controls(Protocol):
 
 
 @dataclass(eq=False)
-class _Client:
+class _FoxgloveClient:
     """A client.
 
     channels: the channel of each subscription. subscriptions: the subscription of each channel.
@@ -155,6 +160,19 @@ class _Client:
             self.connection.transport.write(frames)
 
 
+OPEN_CONNECTIONS = WeakSet[ServerConnection]()
+"""The connections of all servers, also those whose handshake has not ended."""
+
+
+class _Connection(ServerConnection):
+    """A connection in `OPEN_CONNECTIONS`."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the connection."""
+        super().connection_made(transport)
+        OPEN_CONNECTIONS.add(self)
+
+
 class FoxgloveServer:
     """Sends messages to all clients that subscribed to their channels."""
 
@@ -173,7 +191,7 @@ class FoxgloveServer:
         self._controls = controls
         self._info = _make_server_info(name, time_range)
         self._channels: dict[int, ServedChannel] = {}
-        self._clients: list[_Client] = []
+        self._clients: list[_FoxgloveClient] = []
         self._subscriber_counts: Counter[int] = Counter()
         self._lock, self._pending_bytes, self._dropped = threading.Lock(), 0, 0
         self._listener = listen(host, port, where)
@@ -200,17 +218,20 @@ class FoxgloveServer:
         return self._subscriber_counts[channel.id] > 0
 
     def send(self, messages: Sequence[tuple[int, int, bytes]], time_now: int) -> None:
-        """Send messages to their subscribers, and the time (ns) to all clients.
+        """Send messages to their subscribers, then the time (ns) to all clients.
 
         messages: identifier of the channel, log time (ns) and bytes of each.
         """
-        size = sum(len(data) for _, _, data in messages)
-        with self._lock:
-            if self._pending_bytes + size > MAX_QUEUE_BYTES:
-                self._dropped += len(messages)
-                return
-            self._pending_bytes += size
-        self._call(self._deliver, messages, time_now, size)
+        for start in range(0, len(messages), BATCH_MESSAGES):
+            batch = messages[start : start + BATCH_MESSAGES]
+            size = sum(len(data) for _, _, data in batch)
+            with self._lock:
+                is_full = self._pending_bytes + size > MAX_QUEUE_BYTES
+                self._pending_bytes += 0 if is_full else size
+                self._dropped += len(batch) if is_full else 0
+            if not is_full:
+                self._call(self._deliver, batch, size)
+        self._call(self._broadcast, encode_binary(struct.pack("<BQ", TIME, time_now)))
 
     def send_playback(self, state: PlaybackState) -> None:
         """Send the state of the playback to all clients."""
@@ -269,6 +290,8 @@ class FoxgloveServer:
             close_timeout=HANDSHAKE_TIMEOUT,
             server_header=None,
             logger=quiet,
+            open_timeout=HANDSHAKE_TIMEOUT,
+            create_connection=_Connection,
         ) as server:
             is_complete = await self._end
             if is_complete:
@@ -280,12 +303,18 @@ class FoxgloveServer:
                     if is_complete:
                         LOG.warning("%s: client %s did not receive all messages", self.name, client.name)
                     client.connection.transport.abort()
+            for connection in OPEN_CONNECTIONS:
+                is_new = connection.state is State.CONNECTING  # the end would wait for its handshake
+                if connection.server is server and (is_new or not is_complete):
+                    connection.transport.abort()
             server.close()
 
     async def _flush(self) -> None:
         """Wait until the queues of the clients that make progress are empty."""
         end = time.monotonic() + CLOSE_TIMEOUT
-        progress: dict[_Client, tuple[float, float]] = {}  # size of the queue, and the time when it became smaller
+        progress: dict[
+            _FoxgloveClient, tuple[float, float]
+        ] = {}  # size of the queue, and the time when it became smaller
         while (now := time.monotonic()) < end:
             is_waiting = False
             for client in self._clients:
@@ -301,13 +330,16 @@ class FoxgloveServer:
         if len(self._clients) >= MAX_CLIENTS:
             await connection.close(1013, f"the server has {MAX_CLIENTS} clients")
             return
-        client = _Client(connection)
+        client = _FoxgloveClient(connection)
         client.write(encode_text(self._info))
         client.write(encode_text(_make_advertisement(self._channels.values())))
         self._clients.append(client)
         try:
             async for request in connection:
                 self._handle(client, request)
+                # It asks, but does not read the answers. Transports have no event for this.
+                while client.queue_bytes > MAX_QUEUE_BYTES:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
         except ConnectionClosed:
             pass
         finally:
@@ -322,9 +354,8 @@ class FoxgloveServer:
         for client in self._clients:
             client.write(frame)
 
-    def _deliver(self, messages: Sequence[tuple[int, int, bytes]], time_now: int, size: int) -> None:
+    def _deliver(self, messages: Sequence[tuple[int, int, bytes]], size: int) -> None:
         """Send messages to the clients, and drop those that do not fit into the queue of a client."""
-        time_frame = encode_binary(struct.pack("<BQ", TIME, time_now))
         for client in self._clients:
             subscriptions = client.subscriptions
             frames = [
@@ -338,17 +369,17 @@ class FoxgloveServer:
                     client.has_warned = True
                     LOG.warning("%s: client %s reads too slowly and loses messages", self.name, client.name)
                 continue
-            client.write(b"".join((*frames, time_frame)))
+            client.write(b"".join(frames))
         with self._lock:
             self._pending_bytes -= size
 
-    def _handle(self, client: _Client, request: str | bytes) -> None:
+    def _handle(self, client: _FoxgloveClient, request: str | bytes) -> None:
         """Answer a request. An invalid one is answered by a status, and logged once for each client."""
         try:
             if isinstance(request, bytes):
                 self._handle_binary(client, request)
             else:
-                self._handle_text(client, json.loads(request))
+                self._handle_text(client, inputs.parse_json(request))
         except (
             ArithmeticError,
             AttributeError,
@@ -364,7 +395,7 @@ class FoxgloveServer:
                 client.has_warned = True
                 LOG.warning("%s: client %s: %s", self.name, client.name, problem[:200])
 
-    def _handle_text(self, client: _Client, request: Mapping[str, Any]) -> None:
+    def _handle_text(self, client: _FoxgloveClient, request: Mapping[str, Any]) -> None:
         """Answer a request in JSON."""
         operation = request["op"]
         if operation == "subscribe":
@@ -394,7 +425,7 @@ class FoxgloveServer:
         else:
             raise ValueError(f"operation {operation!r} is not supported")
 
-    def _subscribe(self, client: _Client, number: int, channel: int) -> None:
+    def _subscribe(self, client: _FoxgloveClient, number: int, channel: int) -> None:
         """Add a subscription, and send the latched message of the channel."""
         if channel not in self._channels:
             raise ValueError(f"channel {channel} does not exist")
@@ -409,7 +440,7 @@ class FoxgloveServer:
         self.client_count += is_new
         self.has_subscriber.set()
 
-    def _handle_binary(self, client: _Client, request: bytes) -> None:
+    def _handle_binary(self, client: _FoxgloveClient, request: bytes) -> None:
         """Answer a request of playback control."""
         if request[0] != PLAYBACK_REQUEST:
             raise ValueError(f"binary operation {request[0]} is not supported")
@@ -418,7 +449,7 @@ class FoxgloveServer:
         state = self._controls.control_playback(is_paused=command == 1, speed=speed)
         client.write(encode_binary(state.encode(identifier)))
 
-    def _send_parameters(self, client: _Client, names: Sequence[str], identifier: object = None) -> None:
+    def _send_parameters(self, client: _FoxgloveClient, names: Sequence[str], identifier: object = None) -> None:
         """Send parameters to a client; all of them without names."""
         values = self._controls.list_parameters()
         parameters = [_make_parameter(name, value) for name, value in values.items() if not names or name in names]

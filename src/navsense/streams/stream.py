@@ -60,6 +60,11 @@ class Pace(Protocol):
 
     speed: simulated seconds per second of real time.
     is_paused: true while the run waits.
+
+    >>> pace: ns.streams.Pace = ns.simulation.real_time.RealTimeLimiter(2.0)
+    >>> pace.is_paused = True  # until another thread sets it to False
+    >>> pace.speed, pace.is_paused
+    (2.0, True)
     """
 
     speed: float
@@ -82,6 +87,9 @@ class Publisher(RecordingWriter):
     def subscriber_count(self) -> int:
         """The number of subscribers so far; 0 if the stream does not know them."""
         return 0
+
+    def wait_for_subscriber(self) -> None:
+        """Wait for the first subscriber, for the time that the URL gives. A stream that does not wait does nothing."""
 
     def attach_pace(self, pace: Pace | None) -> None:
         """Get the pace of the run, None for a run as fast as possible. A stream without controls does nothing."""
@@ -183,7 +191,11 @@ def parse_url(text: str) -> tuple[Stream, StreamUrl]:
 
 
 def is_live(text: str) -> bool:
-    """Return True for the URL of a live system, which a run publishes to in real time. Raises `RecordingError`."""
+    """Return True for the URL of a live system, which a run publishes to in real time. Raises `RecordingError`.
+
+    >>> ns.streams.is_live("foxglove://127.0.0.1:8765"), ns.streams.is_live("nmea+tcp://127.0.0.1:10110")
+    (True, False)
+    """
     return parse_url(text)[0].is_live
 
 

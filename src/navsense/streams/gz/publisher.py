@@ -38,12 +38,12 @@ class GzPublisher(Publisher):
     """Publishes a run on Gazebo transport."""
 
     def __init__(self, url: StreamUrl, recorded_run: RecordedRun) -> None:
-        """Open the port, advertise the topics, and wait for the first subscriber. Raises `RecordingError`."""
+        """Open the port and advertise the topics. Raises `RecordingError`."""
         settings = read_settings(url)
         check_recorded_run(url.text, recorded_run, "Gazebo transport")
         package = get_package(settings.version)
         _check_sensors(url, recorded_run.world, package)
-        self._run, self._is_open = recorded_run, True
+        self._run, self._wait, self._is_open = recorded_run, settings.wait, True
         sensors = package.list_sensors(recorded_run)
         self._encoders = {sensor.name: NumberedEncoder(package, sensor) for sensor in sensors}
         topics = {name: self._make_topic(settings, name) for name in self._encoders}
@@ -52,12 +52,11 @@ class GzPublisher(Publisher):
         self._waiting: list[tuple[int, PublishedTopic, bytes]] = []
         self.url = replace(url, host=settings.host).with_port(self._node.port)
         LOG.info("%s: publishes %d topics in the partition %s", self.url, len(topics), settings.partition)
-        try:
-            if settings.wait > 0.0 and not self._node.wait_for_subscriber(settings.wait):
-                LOG.warning("%s: no subscriber within %g s; the run continues", self.url, settings.wait)
-        except BaseException:
-            self._node.abort()
-            raise
+
+    def wait_for_subscriber(self) -> None:
+        """Wait for the first subscription."""
+        if self._wait > 0.0 and not self._node.wait_for_subscriber(self._wait):
+            LOG.warning("%s: no subscriber within %g s; the run continues", self.url, self._wait)
 
     def _make_topic(self, settings: Settings, name: str) -> AdvertisedTopic:
         """Return the topic of a sensor."""
