@@ -180,7 +180,8 @@ class GzSubscriber:
         self.received, self.is_leaving = bytearray(), False
         self.peer = GzPeer()
         wait_until(lambda: bool(self.peer.adverts))
-        self.peer.subscribe(next(iter(self.peer.adverts)))
+        (self.advert,) = self.peer.adverts.values()
+        self.peer.subscribe(self.advert.topic)
         self.thread = threading.Thread(target=self.read, daemon=True)
         self.thread.start()
 
@@ -190,7 +191,7 @@ class GzSubscriber:
             frames = self.peer.receive(0.5)
             if frames is not None:
                 self.received += frames[2]
-            elif self.peer.goodbyes:
+            elif self.advert.process in self.peer.goodbyes:
                 break
         self.peer.close()
 
