@@ -219,6 +219,68 @@ def test_topic_tool_reads_messages_with_statistics(tool: Path, run: Run, monkeyp
     assert re.findall(r'key: "seq"\s+value: "(\d+)"', text) == [str(n) for n in range(40)]
 
 
+@pytest.fixture
+def other_machine(tool: Path) -> Iterator[list[str]]:
+    """Return a prefix of commands that run in a second namespace, 10.9.8.2, connected to 10.9.8.1 in the first."""
+    with subprocess.Popen(["unshare", "-n", "sleep", "300"]) as holder:
+        try:
+            own = Path("/proc/thread-self/ns/net").readlink()
+            end = time.monotonic() + 10.0
+            while Path(f"/proc/{holder.pid}/ns/net").readlink() == own:
+                assert time.monotonic() < end
+                time.sleep(0.01)
+            inside = ["nsenter", "-t", str(holder.pid), "-n"]
+            added = subprocess.run(
+                ["ip", "link", "add", "one", "type", "veth", "peer", "name", "two"], check=False, capture_output=True
+            )
+            if added.returncode:
+                pytest.skip(f"needs a second network interface: {added.stderr.decode().strip()}")
+            for prefix, command in (
+                ([], f"link set two netns {holder.pid}"),
+                ([], "addr add 10.9.8.1/24 dev one"),
+                ([], "link set one up"),
+                (inside, "link set lo up"),
+                (inside, "addr add 10.9.8.2/24 dev two"),
+                (inside, "link set two up"),
+            ):
+                subprocess.run([*prefix, "ip", *command.split()], check=True)
+            yield inside
+        finally:
+            holder.kill()
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        ({}, {}),
+        ({"IGN_RELAY": "10.9.8.2"}, {"IGN_DISCOVERY_MULTICAST_IP": "239.255.0.9"}),
+        ({}, {"IGN_DISCOVERY_MULTICAST_IP": "239.255.0.9", "IGN_RELAY": "10.9.8.1"}),
+    ],
+    ids=["one-network", "relay-here", "relay-there"],
+)
+def test_topic_tool_on_another_machine_shows_every_message(
+    tool: Path,
+    other_machine: list[str],
+    run: Run,
+    mine: dict[str, str],
+    theirs: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also if the multicast of one network does not reach the other, and one side names the other as its relay."""
+    environment = {**os.environ, "IGN_IP": "10.9.8.2", **theirs}
+    for name, text in mine.items():
+        monkeypatch.setenv(name, text)
+    command = [*other_machine, tool, "-e", "-t", IMU]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as echo:
+        url = "gz://10.9.8.1?partition=sea&version=11&wait=60"
+        with streams.open_publisher(url, make_recorded_run(run.session)) as publisher:
+            publisher.wait_for_subscriber()
+            publish(run, publisher)
+        threading.Timer(1.0, echo.terminate).start()
+        text = echo.communicate(timeout=30.0)[0]
+    assert re.findall(r'key: "seq"\s+value: "(\d+)"', text) == [str(n) for n in range(400)]
+
+
 DECLARATION = re.compile(r"^\s*(?:repeated\s+)?([\w.]+)\s+(\w+)\s*=\s*(\d+)", re.MULTILINE)
 
 
