@@ -25,6 +25,7 @@ from navsense.runner.run import Run
 from navsense.streams import Publisher, Stream, register_stream
 from navsense.streams import stream as stream_module
 from tests.streams.foxglove_client import FoxgloveClient
+from tests.streams.network_namespace import network_namespace
 from tests.streams.ros1_peers import RosMaster, RosSubscriber
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "json_udp.py"
@@ -213,6 +214,46 @@ class Ros1Subscriber:
         self.subscriber.finish()
 
 
+class GzSubscriber:
+    """A peer of Gazebo transport, which receives the messages of one DVL."""
+
+    connects = True
+
+    @staticmethod
+    def make_url(scheme: str, host: str) -> str:
+        return f"{scheme}://{host}:0?wait=0&partition=sea"
+
+    def __init__(self, url: str) -> None:
+        from tests.streams.gz_peer import GzPeer, wait_until
+
+        self.received, self.is_leaving = bytearray(), False
+        self.peer = GzPeer()
+        wait_until(lambda: bool(self.peer.adverts))
+        (self.advert,) = self.peer.adverts.values()
+        self.peer.subscribe(self.advert.topic)
+        self.thread = threading.Thread(target=self.read, daemon=True)
+        self.thread.start()
+
+    def read(self) -> None:
+        """Receive until the publisher has said goodbye, and the queue is empty."""
+        while not self.is_leaving:
+            frames = self.peer.receive(0.5)
+            if frames is not None:
+                self.received += frames[2]
+            elif self.advert.process in self.peer.goodbyes:
+                break
+        self.peer.close()
+
+    def leave(self) -> None:
+        """Close the connection."""
+        self.is_leaving = True
+        self.finish()
+
+    def finish(self) -> None:
+        self.thread.join(60.0)
+        assert not self.thread.is_alive()
+
+
 def free_port(kind: socket.SocketKind) -> int:
     """Return a port that no program uses."""
     with socket.socket(socket.AF_INET, kind) as probe:
@@ -220,7 +261,7 @@ def free_port(kind: socket.SocketKind) -> int:
         return int(probe.getsockname()[1])
 
 
-AnySubscriber = TcpSubscriber | UdpSubscriber | FoxgloveSubscriber | Ros1Subscriber
+AnySubscriber = TcpSubscriber | UdpSubscriber | FoxgloveSubscriber | GzSubscriber | Ros1Subscriber
 
 SUBSCRIBERS: dict[str, type[AnySubscriber]] = {
     "pd0+tcp": TcpSubscriber,
@@ -229,6 +270,7 @@ SUBSCRIBERS: dict[str, type[AnySubscriber]] = {
     "nmea+tcp": TcpSubscriber,
     "json+udp": UdpSubscriber,
     "foxglove": FoxgloveSubscriber,
+    "gz": GzSubscriber,
     "ros1": Ros1Subscriber,
 }
 """Scheme -> subscriber."""
@@ -236,16 +278,20 @@ SUBSCRIBERS: dict[str, type[AnySubscriber]] = {
 
 @pytest.fixture(params=[pytest.param(one, id=one.scheme) for one in (*streams.STREAMS, JSON_UDP)])
 def stream(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stream]:
-    """Return each stream of navsense, and that of the example. ROS 1 has a master."""
+    """Return each stream of navsense, and that of the example. ROS 1 has a master, Gazebo transport its own network."""
     monkeypatch.setattr(stream_module, "_STREAMS", dict(stream_module._STREAMS))
     stream: Stream = request.param
     register_stream(stream)
-    if stream.scheme != "ros1":
+    if stream.scheme == "gz":
+        pytest.importorskip("zmq", reason="needs pyzmq (pip install 'navsense[gz]')")
+        with network_namespace():
+            yield stream
+    elif stream.scheme == "ros1":
+        Ros1Subscriber.master = RosMaster()
         yield stream
-        return
-    Ros1Subscriber.master = RosMaster()
-    yield stream
-    Ros1Subscriber.master.close()
+        Ros1Subscriber.master.close()
+    else:
+        yield stream
 
 
 @pytest.fixture(scope="module")
@@ -456,7 +502,7 @@ def test_url_without_its_port_or_sensor_is_an_error(stream: Stream, world: ns.Wo
 
 def test_world_without_a_supported_sensor_is_an_error(stream: Stream, world: ns.World) -> None:
     """The error comes before a connection is opened."""
-    if "sensor" not in stream.options:
+    if stream.scheme == "foxglove":
         pytest.skip("publishes a world without a sensor")
     empty = dataclasses.replace(world, sensors=())
     with pytest.raises(RecordingError, match=r"requires a DVL|sensor"):

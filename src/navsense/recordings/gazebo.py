@@ -10,7 +10,7 @@ a Gazebo message are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,6 +76,36 @@ GAZEBO_CLASSIC = GazeboPackage(
 )
 
 
+class NumberedEncoder:
+    """Encodes the messages of one sensor, time slice by time slice, with consecutive numbers."""
+
+    def __init__(self, package: GazeboPackage, sensor: MountedSensor) -> None:
+        """Begin with the number 0."""
+        sensor_messages = messages.get_messages(sensor.spec.type)
+        self.type = package.get_type(sensor_messages)
+        self._encode, self._sensor = package.get_encoder(sensor_messages), sensor
+        self._count = self._messages_per_sample = 0
+
+    def encode(self, reading: Reading) -> Iterator[tuple[int, int, int, bytes]]:
+        """Return the number, log time (ns), publish time (ns) and bytes of all messages; a sample may have several."""
+        first, encoded = self._count, self._encode(self._sensor, reading, self._count)
+        indices = np.flatnonzero(reading.emitted)
+        indices = indices.repeat(len(encoded) // max(indices.size, 1))
+        validity = messages.time_of_validity(reading)
+        log_time = to_nanoseconds(reading.epoch, reading.arrival[indices]).tolist()
+        publish_time = to_nanoseconds(reading.epoch, (reading.time if validity is None else validity)[indices]).tolist()
+        self._count += len(encoded)
+        return zip(range(first, self._count), log_time, publish_time, encoded, strict=True)
+
+    def skip(self, reading: Reading) -> None:
+        """Count the messages without encoding them, except one sample to count its messages."""
+        indices = np.flatnonzero(reading.emitted)
+        if indices.size and not self._messages_per_sample:
+            row = int(indices[0])
+            self._messages_per_sample = len(self._encode(self._sensor, reading.select_rows(row, row + 1), 0))
+        self._count += self._messages_per_sample * indices.size
+
+
 class GazeboWriter(McapWriterBase):
     """Writes time slices to one MCAP file of Gazebo messages."""
 
@@ -95,7 +125,7 @@ class GazeboWriter(McapWriterBase):
                 remedy="choose another format, for example .mcap",
             )
         self._channel_ids: dict[str, int] = {}
-        self._counts = dict.fromkeys(self._sensors, 0)
+        self._encoders = {name: NumberedEncoder(package, sensor) for name, sensor in self._sensors.items()}
         self._mcap = McapFileWriter(path, profile="")
         try:
             self._mcap.add_run_metadata(make_mcap_metadata(recorded_run))
@@ -121,24 +151,8 @@ class GazeboWriter(McapWriterBase):
         encoded: list[MessageRecord] = []
         with add_path_to_errors(self._mcap.path):
             for name, reading in time_slice.readings.items():
-                encoded += self._encode_messages(name, reading)
+                if name in self._encoders:
+                    channel_id, encoder = self._channel_ids[name], self._encoders[name]
+                    encoded += [MessageRecord(channel_id, *fields) for fields in encoder.encode(reading)]
         encoded.sort(key=lambda message: message.log_time)
         self._mcap.write_chunks(chunk_messages(encoded))
-
-    def _encode_messages(self, name: str, reading: Reading) -> list[MessageRecord]:
-        """Return the messages of one sensor; a row may become several."""
-        if name not in self._sensors:
-            return []
-        first = self._counts[name]
-        encode = self._package.get_encoder(messages.get_messages(reading.type))
-        encoded = encode(self._sensors[name], reading, first)
-        indices = np.flatnonzero(reading.emitted)
-        indices = indices.repeat(len(encoded) // max(indices.size, 1))
-        validity = messages.time_of_validity(reading)
-        log_time = to_nanoseconds(reading.epoch, reading.arrival[indices]).tolist()
-        publish_time = to_nanoseconds(reading.epoch, (reading.time if validity is None else validity)[indices]).tolist()
-        self._counts[name] += len(encoded)
-        channel_id = self._channel_ids[name]
-        return [
-            MessageRecord(channel_id, first + i, log_time[i], publish_time[i], raw) for i, raw in enumerate(encoded)
-        ]

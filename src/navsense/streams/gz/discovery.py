@@ -1,0 +1,289 @@
+"""Discovery of Gazebo transport: datagrams that tell the other programs which topics there are.
+
+All programs send to one multicast group. A datagram is the length of the message (2 bytes, little endian) and a
+`gz.msgs.Discovery` in protobuf::
+
+    HEARTBEAT, ADVERTISE     each second, ADVERTISE for every topic
+    ADVERTISE                the answer to SUBSCRIBE of a topic that is published here
+    BYE                      at the end
+
+Subscribers connect to the address in ADVERTISE. They also send NEW_CONNECTION and END_CONNECTION. The ZeroMQ socket
+gets the same information from the subscriptions, and notices subscribers that vanish, so both are ignored.
+
+Datagrams with the flag RELAY come from another network; they are forwarded to the group with the flag NO_RELAY.
+
+Sources: `Discovery.hh` of gz-transport and `discovery.proto` of gz-msgs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import ipaddress
+import logging
+import os
+import select
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from navsense.core.errors import RecordingError, Where
+from navsense.messages.gz import LENGTH_DELIMITED, VARINT, encode_int, encode_nested
+from navsense.recordings.base import make_no_thread_error
+from navsense.recordings.gazebo_poses import iterate_fields
+from navsense.streams.gz.settings import Settings
+
+LOG = logging.getLogger(__name__)
+"""Logs peers that cannot be understood, each once."""
+
+WIRE_VERSION, STATISTICS_VERSION = 10, 110
+"""Version of the protocol, without and with statistics in each message."""
+
+HEARTBEAT_INTERVAL = 1.0
+"""Time (s) from one heartbeat to the next. Other programs forget a silent one after 3 s."""
+
+MAX_DATAGRAM = 0xFFFF
+"""Longest datagram (bytes)."""
+
+BURST_DATAGRAMS, BURST_PAUSE = 16, 2e-3
+"""A pause (s) after this number of datagrams: a flood of datagrams takes no processor time from the run."""
+
+MAX_WARNINGS, MAX_RELAYS = 20, 16
+"""Limits on warnings and on relays: a program with many addresses does not use up memory."""
+
+IP_MULTICAST_ALL = 49
+"""Option of Linux that Python does not name; 0 receives from the networks of this socket only."""
+
+
+class MessageType(enum.IntEnum):
+    """Type of a discovery message."""
+
+    ADVERTISE = 1
+    SUBSCRIBE = 2
+    HEARTBEAT = 4
+    BYE = 5
+
+
+@dataclass(frozen=True)
+class AdvertisedTopic:
+    """A topic to advertise: its full name and the full name of its message type."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class DiscoveryMessage:
+    """The fields of a discovery message that a publisher needs.
+
+    topic: of SUBSCRIBE; "" in other messages.
+    process: UUID of the sender.
+    """
+
+    version: int = 0
+    type: int = 0
+    process: str = ""
+    topic: str = ""
+    is_relayed: bool = False
+    is_not_for_relays: bool = False
+
+
+def parse_datagram(data: bytes) -> DiscoveryMessage:
+    """Return the message of a datagram. Raises `ValueError`."""
+    if len(data) < 2 or int.from_bytes(data[:2], "little") != len(data) - 2:
+        raise ValueError("its length is wrong")
+    values: dict[int, int | bytes] = dict(iterate_fields(data[2:]))
+    flags, subscriber = (
+        dict(iterate_fields(body)) if isinstance(body := values.get(number << 3 | LENGTH_DELIMITED), bytes) else {}
+        for number in (5, 6)
+    )
+    process, topic = values.get(3 << 3 | LENGTH_DELIMITED, b""), subscriber.get(1 << 3 | LENGTH_DELIMITED, b"")
+    version, kind = values.get(2 << 3 | VARINT, 0), values.get(4 << 3 | VARINT, 0)
+    if not (
+        isinstance(process, bytes) and isinstance(topic, bytes) and isinstance(version, int) and isinstance(kind, int)
+    ):
+        raise ValueError("a field has another type")  # noqa: TRY004 as the other errors of the decoder
+    if not process:
+        raise ValueError("it has no sender")
+    is_relayed, is_not_for_relays = (bool(flags.get(number << 3 | VARINT)) for number in (1, 2))
+    return DiscoveryMessage(version, kind, process.decode(), topic.decode(), is_relayed, is_not_for_relays)
+
+
+def encode_datagram(body: bytes, *, is_relayed: bool = False, is_not_for_relays: bool = False) -> bytes:
+    """Return a datagram with a message; its flags come last, so they replace those in the message."""
+    if is_relayed or is_not_for_relays:
+        body += encode_nested(5, encode_int(1, is_relayed, required=True) + encode_int(2, is_not_for_relays))
+    return len(body).to_bytes(2, "little") + body
+
+
+class Discovery:
+    """Advertises topics, in its own thread, until `close`."""
+
+    def __init__(
+        self, settings: Settings, host: str, address: str, process: str, topics: Sequence[AdvertisedTopic], where: Where
+    ) -> None:
+        """Open the sockets and start the thread.
+
+        host: IPv4 address of the network to use.
+        address: the address of the messages, tcp://HOST:PORT.
+        process: UUID of this process.
+
+        Raises `RecordingError`.
+        """
+        self._where, self._process = where, process
+        self._is_loopback = ipaddress.IPv4Address(host).is_loopback
+        self._version = STATISTICS_VERSION if settings.has_statistics else WIRE_VERSION
+        self._group = (settings.group, settings.discovery_port)
+        self._relays = [] if self._is_loopback else [(relay, settings.discovery_port) for relay in settings.relays]
+        if self._is_loopback and settings.relays:
+            LOG.warning("%s: relays are ignored, as other machines cannot reach %s; name another host", where, host)
+        self._adverts = {topic.name: self._encode_advert(topic, address) for topic in topics}
+        self._warned: set[str] = set()
+        self._ending = threading.Event()
+        self._wake_receiver, self._wake_sender = socket.socketpair()
+        try:
+            self._socket = _open_socket(host, self._group)
+        except OSError as error:
+            self._wake_receiver.close()
+            self._wake_sender.close()
+            what = (
+                f"discovery on {host} with the group {self._group[0]} cannot be opened: {os.strerror(error.errno or 0)}"
+            )
+            raise RecordingError(what.lower(), where=where, remedy="name an IPv4 address of this machine") from error
+        self._thread = threading.Thread(target=self._serve, name="navsense-gz", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._close_sockets()
+            raise make_no_thread_error(where) from error
+
+    def close(self) -> None:
+        """Say goodbye and stop the thread. Never raises; a second call does nothing."""
+        if not self._ending.is_set():
+            self._ending.set()
+            with contextlib.suppress(OSError):
+                self._wake_sender.send(b"\0")
+            self._thread.join(5.0)
+
+    def _encode_message(self, kind: MessageType, contents: bytes = b"") -> bytes:
+        body = encode_int(2, self._version) + encode_nested(3, self._process.encode()) + encode_int(4, kind)
+        return body + contents
+
+    def _encode_advert(self, topic: AdvertisedTopic, address: str) -> bytes:
+        """Return ADVERTISE of a topic. The library sets the control address to "unused", too."""
+        publisher = b"".join(
+            encode_nested(number, text.encode())
+            for number, text in ((1, topic.name), (2, address), (3, self._process), (4, self._process))
+        )
+        scope_all = encode_int(5, 2)
+        message_publisher = encode_nested(6, encode_nested(1, b"unused") + encode_nested(2, topic.type.encode()))
+        return self._encode_message(MessageType.ADVERTISE, encode_nested(7, publisher + scope_all + message_publisher))
+
+    def _send(self, body: bytes) -> None:
+        """Send a message to the group and to the relays."""
+        self._send_to(self._group, encode_datagram(body))
+        self._send_to_relays(body)
+
+    def _send_to_relays(self, body: bytes) -> None:
+        for relay in self._relays:
+            self._send_to(relay, encode_datagram(body, is_relayed=True))
+
+    def _send_to(self, address: tuple[str, int], datagram: bytes) -> None:
+        """Send a datagram. One that the system cannot send now is lost, as on the network."""
+        try:
+            self._socket.sendto(datagram, address)
+        except OSError as error:
+            self._warn(f"send {address[0]}", f"a datagram to {address[0]} cannot be sent: {error.strerror}")
+
+    def _serve(self) -> None:
+        next_heartbeat = time.monotonic()
+        while not self._ending.is_set():
+            now = time.monotonic()
+            if now >= next_heartbeat:
+                next_heartbeat = now + HEARTBEAT_INTERVAL
+                for body in (self._encode_message(MessageType.HEARTBEAT), *self._adverts.values()):
+                    self._send(body)
+            sources = (self._socket, self._wake_receiver)
+            ready, _, _ = select.select(sources, (), (), max(next_heartbeat - time.monotonic(), 0.0))
+            if self._socket in ready:
+                self._receive()
+        self._send(self._encode_message(MessageType.BYE))
+        self._close_sockets()
+
+    def _receive(self) -> None:
+        """Handle the datagrams that have arrived."""
+        for _ in range(BURST_DATAGRAMS):
+            try:
+                data, (host, port) = self._socket.recvfrom(MAX_DATAGRAM)
+            except OSError:  # none left, or the answer of a relay that has no program
+                return
+            if self._is_loopback and not ipaddress.IPv4Address(host).is_loopback:
+                continue
+            try:
+                message = parse_datagram(data)
+            except ValueError as error:
+                self._warn(f"invalid {host}", f"a datagram of {host}:{port} is not a discovery message: {error}")
+                continue
+            self._handle(message, data, host)
+        time.sleep(BURST_PAUSE)
+
+    def _handle(self, message: DiscoveryMessage, data: bytes, host: str) -> None:
+        """Answer a message of another process, and forward it to other networks."""
+        if message.process == self._process:
+            return
+        if message.version != self._version:
+            problem = f"process {message.process} at {host} has version {message.version} of the protocol"
+            self._warn(f"version {message.process}", f"{problem}, not {self._version}; it is ignored")
+            return
+        if message.is_relayed:
+            self._send_to(self._group, encode_datagram(data[2:], is_not_for_relays=True))
+            relay = (host, self._group[1])
+            if relay not in self._relays and len(self._relays) < MAX_RELAYS:
+                self._relays.append(relay)
+            return
+        if not message.is_not_for_relays:
+            self._send_to_relays(data[2:])
+        if message.type == MessageType.SUBSCRIBE and message.topic in self._adverts:
+            self._send(self._adverts[message.topic])
+
+    def _warn(self, key: str, text: str) -> None:
+        """Log a warning about a peer, once for each key."""
+        if key in self._warned or len(self._warned) >= MAX_WARNINGS:
+            return
+        self._warned.add(key)
+        LOG.warning("%s: %s", self._where, text)
+        if len(self._warned) == MAX_WARNINGS:
+            LOG.warning("%s: further warnings about the discovery are not logged", self._where)
+
+    def _close_sockets(self) -> None:
+        for one in (self._socket, self._wake_receiver, self._wake_sender):
+            one.close()
+
+
+def _open_socket(host: str, group: tuple[str, int]) -> socket.socket:
+    """Return a socket that sends to and receives from a multicast group, on the network of a host. Raises `OSError`."""
+    opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        opened.setblocking(False)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform != "win32":  # other programs of this machine have the same port
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        opened.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(host))
+        is_loopback = ipaddress.IPv4Address(host).is_loopback
+        if is_loopback:
+            opened.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 0)
+        if sys.platform == "linux":
+            opened.setsockopt(socket.IPPROTO_IP, IP_MULTICAST_ALL, 0)
+        # Datagrams of relays go to the address of this machine, all others to the group, which Windows cannot bind to.
+        has_address = is_loopback and sys.platform != "win32"
+        opened.bind((group[0] if has_address else "", group[1]))
+        membership = struct.pack("4s4s", socket.inet_aton(group[0]), socket.inet_aton(host))
+        opened.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
+    except BaseException:
+        opened.close()
+        raise
+    return opened

@@ -1,0 +1,134 @@
+"""The stream of Gazebo transport: the messages of the `.gz.mcap` recording, for `gz topic` and for nodes of Gazebo.
+
+    gz://HOST:PORT?partition=PARTITION&version=VERSION&wait=SECONDS
+
+Topics and bytes are those of the recording. A message is sent at its time of arrival: one with a latency waits for it.
+The messages of a topic without subscribers are counted, but not encoded.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from dataclasses import replace
+from operator import itemgetter
+
+import numpy as np
+
+from navsense.core.errors import RecordingError, Where
+from navsense.core.readings import TimeSlice, to_nanoseconds
+from navsense.recordings.base import check_recorded_run, make_closed_error
+from navsense.recordings.gazebo import GazeboPackage, NumberedEncoder
+from navsense.recordings.info import RecordedRun
+from navsense.streams.gz.discovery import AdvertisedTopic
+from navsense.streams.gz.node import Node, PublishedTopic, import_zmq
+from navsense.streams.gz.settings import OPTIONS, Settings, read_settings
+from navsense.streams.gz.versions import get_package
+from navsense.streams.stream import Publisher, Stream, StreamUrl
+from navsense.world import World
+
+LOG = logging.getLogger(__name__)
+"""Logs the URL with its port, and how to watch the topics."""
+
+get_time = itemgetter(0)
+"""Returns the time of arrival of a message that waits."""
+
+
+class GzPublisher(Publisher):
+    """Publishes a run on Gazebo transport."""
+
+    def __init__(self, url: StreamUrl, recorded_run: RecordedRun) -> None:
+        """Open the port and advertise the topics. Raises `RecordingError`."""
+        settings = read_settings(url)
+        check_recorded_run(url.text, recorded_run, "Gazebo transport")
+        package = get_package(settings.version)
+        _check_sensors(url, recorded_run.world, package)
+        self._run, self._wait, self._is_open = recorded_run, settings.wait, True
+        sensors = package.list_sensors(recorded_run)
+        self._encoders = {sensor.name: NumberedEncoder(package, sensor) for sensor in sensors}
+        topics = {name: self._make_topic(settings, name) for name in self._encoders}
+        self._node = Node(settings, list(topics.values()), Where(url.text))
+        self._topics = {name: self._node.topics[topic.name] for name, topic in topics.items()}
+        self._waiting: list[tuple[int, PublishedTopic, bytes]] = []
+        self.url = replace(url, host=settings.host).with_port(self._node.port)
+        LOG.info("%s: publishes %d topics in the partition %s", self.url, len(topics), settings.partition)
+
+    def wait_for_subscriber(self) -> None:
+        """Wait for the first subscription."""
+        if self._wait > 0.0 and not self._node.wait_for_subscriber(self._wait):
+            LOG.warning("%s: no subscriber within %g s; the run continues", self.url, self._wait)
+
+    def _make_topic(self, settings: Settings, name: str) -> AdvertisedTopic:
+        """Return the topic of a sensor."""
+        topic = self._run.topics.get_sensor_topic(name, "measured")
+        return AdvertisedTopic(settings.make_topic(topic), self._encoders[name].type)
+
+    @property
+    def subscriber_count(self) -> int:
+        """The number of subscriptions so far."""
+        if self._is_open:
+            self._node.update_subscribers()
+        return self._node.subscriber_count
+
+    def write(self, time_slice: TimeSlice) -> None:
+        """Send the messages that arrive until the end of a time slice."""
+        if not self._is_open:
+            raise make_closed_error(self.url)
+        self._node.update_subscribers()
+        for name, reading in time_slice.readings.items():
+            if name not in self._encoders:
+                continue
+            topic, encoder = self._topics[name], self._encoders[name]
+            if topic.has_subscribers:
+                self._waiting += [(time, topic, data) for _, time, _, data in encoder.encode(reading)]
+            else:
+                encoder.skip(reading)
+        self._waiting.sort(key=get_time)
+        end = int(to_nanoseconds(self._run.epoch, np.array([time_slice.end]))[0])
+        self._send(bisect_right(self._waiting, end, key=get_time))
+
+    def _send(self, count: int) -> None:
+        """Send the first of the messages that wait."""
+        sent, self._waiting = self._waiting[:count], self._waiting[count:]
+        self._node.send((topic, data) for _, topic, data in sent)
+
+    def close(self) -> None:
+        """Send all messages that wait, and close."""
+        if self._is_open:
+            self._is_open = False
+            self._send(len(self._waiting))
+            self._node.close()
+
+    def abort(self) -> None:
+        """Close at once. Never raises."""
+        if self._is_open:
+            self._is_open = False
+            self._node.abort()
+
+
+def _check_sensors(url: StreamUrl, world: World, package: GazeboPackage) -> None:
+    """Raise `RecordingError` if no sensor has a message."""
+    if not any(package.has_message(sensor.spec) for sensor in world.sensors):
+        allowed = f"must have one of {', '.join(package.list_types())}"
+        raise RecordingError(f"no sensor has a message in {package.name}", where=Where(url.text), allowed=allowed)
+
+
+def check(url: StreamUrl, world: World | None) -> None:
+    """Raise `RecordingError` for an invalid URL, a world without messages, and without pyzmq."""
+    settings = read_settings(url)
+    if world is not None:
+        _check_sensors(url, world, get_package(settings.version))
+    import_zmq(Where(url.text))
+
+
+STREAMS = (
+    Stream(
+        scheme="gz",
+        name="Gazebo transport",
+        url_format="gz://HOST:PORT",
+        open_publisher=GzPublisher,
+        options=OPTIONS,
+        check=check,
+        is_live=True,
+    ),
+)

@@ -1,0 +1,315 @@
+"""Gazebo transport with Debian's Ignition Transport 11: its command-line tools, and a subscriber in C++.
+
+    apt-get install --no-install-recommends ignition-transport-cli libignition-transport-dev libignition-msgs-dev g++
+
+Each test runs in a network namespace of its own, or is skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense import streams
+from navsense.messages.gz import MESSAGES
+from navsense.recordings.info import make_recorded_run
+from navsense.runner.run import Run
+from navsense.streams.gz.publisher import GzPublisher
+from tests.streams.network_namespace import network_namespace
+
+pytest.importorskip("zmq", reason="needs pyzmq (pip install 'navsense[gz]')")
+
+pytestmark = [pytest.mark.compiled, pytest.mark.timeout(300), pytest.mark.requirement("LIV-3:publish")]
+
+TOPIC_TOOL = Path("/usr/libexec/ignition/transport11/ign-transport-topic")
+PROTO = Path("/usr/include/ignition/msgs8/ignition/msgs")
+
+WORLD = """\
+<sdf version="1.12">
+  <world name="sea">
+    <model name="auv">
+      <link name="base">
+        <sensor name="imu" type="imu">
+          <update_rate>200</update_rate>
+          <imu><angular_velocity><x><noise type="gaussian"><stddev>0.01</stddev></noise></x></angular_velocity></imu>
+        </sensor>
+        <sensor name="alt" type="altimeter"><update_rate>20</update_rate></sensor>
+      </link>
+    </model>
+  </world>
+</sdf>
+"""
+
+PREFIX = "/world/sea/model/auv/link/base/sensor"
+IMU, ALTIMETER = f"{PREFIX}/imu/imu", f"{PREFIX}/alt/altimeter"
+
+SUBSCRIBER = """\
+#include <atomic>
+#include <cstdio>
+#include <functional>
+#include <iostream>
+#include <string>
+#include <ignition/msgs/imu.pb.h>
+#include <ignition/transport/Node.hh>
+
+int main(int, char **argv)
+{
+  std::atomic<int> count{0};
+  double sum = 0.0;
+  ignition::transport::Node node;
+  std::function<void(const ignition::msgs::IMU &)> receive = [&](const ignition::msgs::IMU &message)
+  {
+    sum += message.angular_velocity().x();
+    ++count;
+  };
+  node.Subscribe(argv[1], receive);
+  std::string line;
+  std::getline(std::cin, line);
+  std::printf("%d %.17g\\n", count.load(), sum);
+}
+"""
+
+
+@pytest.fixture
+def network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("IGN_IP", "127.0.0.1")
+    monkeypatch.setenv("IGN_PARTITION", "sea")
+    with network_namespace():
+        yield
+
+
+@pytest.fixture
+def tool(network: None) -> Path:
+    if not TOPIC_TOOL.exists():
+        pytest.skip(f"needs {TOPIC_TOOL} of Debian's ignition-transport-cli")
+    return TOPIC_TOOL
+
+
+@pytest.fixture(scope="module")
+def subscriber(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the program of a subscriber in C++."""
+    pkg_config, compiler = shutil.which("pkg-config"), shutil.which("g++")
+    if pkg_config is None or compiler is None:
+        pytest.skip("needs g++ and pkg-config")
+    flags = subprocess.run(
+        [pkg_config, "--cflags", "--libs", "ignition-transport11", "ignition-msgs8"],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if flags.returncode:
+        pytest.skip("needs libignition-transport-dev and libignition-msgs-dev of Debian")
+    folder = tmp_path_factory.mktemp("subscriber")
+    (folder / "subscriber.cc").write_text(SUBSCRIBER, encoding="utf-8")
+    program = folder / "subscriber"
+    subprocess.run([compiler, "-O1", "-o", program, folder / "subscriber.cc", *flags.stdout.split()], check=True)
+    return program
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sea") / "sea.sdf"
+    path.write_text(WORLD, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(path: Path) -> Run:
+    return ns.simulate(ns.load(path), 2.0, seed=3)
+
+
+def call(tool: Path, *arguments: str) -> str:
+    """Return what a tool prints."""
+    return subprocess.run([tool, *arguments], check=True, capture_output=True, text=True, timeout=60.0).stdout
+
+
+def publish(run: Run, publisher: streams.Publisher, delay: float = 0.0) -> None:
+    for time_slice in run.slices():
+        publisher.write(time_slice)
+        time.sleep(delay)
+
+
+def test_topic_tool_lists_the_topics_and_their_types(tool: Path, run: Run) -> None:
+    with streams.open_publisher("gz://?partition=sea&version=11&wait=0", make_recorded_run(run.session)) as publisher:
+        assert call(tool, "-l").split() == [ALTIMETER, IMU]
+        address = publisher.url.partition("?")[0].replace("gz", "tcp")
+        shown = call(tool, "-i", "-t", IMU)
+        assert shown.splitlines()[-1].strip() == f"{address}, ignition.msgs.IMU"
+        other = {**os.environ, "IGN_PARTITION": "other"}
+        listed = subprocess.run([tool, "-l"], check=True, capture_output=True, text=True, env=other, timeout=60.0)
+        assert not listed.stdout.strip()
+    assert not call(tool, "-l").strip()
+
+
+def test_topic_tool_shows_every_message_of_a_run(tool: Path, path: Path, run: Run, tmp_path: Path) -> None:
+    """`navsense run` begins when the tool has subscribed."""
+    output = tmp_path / "echo.txt"
+    with output.open("w", encoding="utf-8") as file, subprocess.Popen([tool, "-e", "-t", IMU], stdout=file) as echo:
+        url = "gz://?partition=sea&version=11&wait=60"
+        command = [sys.executable, "-m", "navsense", "run", path, "--duration", "2", "--seed", "3", "-o", url]
+        subprocess.run(command, check=True, capture_output=True, timeout=120.0)
+        time.sleep(0.5)
+        echo.terminate()
+    text = output.read_text(encoding="utf-8")
+    for name in ("angular_velocity", "linear_acceleration"):
+        bodies = re.findall(rf"^{name} {{(.*?)^}}", text, re.DOTALL | re.MULTILINE)
+        np.testing.assert_array_equal([_parse_vector(body) for body in bodies], run["imu"][name])
+    assert re.findall(r'^entity_name: "(.*)"', text, re.MULTILINE) == ["auv::base::imu"] * 400
+    sequence = re.findall(r'key: "seq"\s+value: "(\d+)"', text)
+    assert sequence == [str(n) for n in range(400)]
+
+
+def _parse_vector(body: str) -> list[float]:
+    """Return x, y, z of a message in text; protobuf omits zeros."""
+    fields = dict(re.findall(r"([xyz]): (\S+)", body))
+    return [float(fields.get(axis, 0.0)) for axis in "xyz"]
+
+
+def test_subscriber_in_cpp_receives_every_message(subscriber: Path, network: None, run: Run) -> None:
+    url = "gz://?partition=sea&version=11&wait=60"
+    with subprocess.Popen([subscriber, IMU], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+        with streams.open_publisher(url, make_recorded_run(run.session)) as publisher:
+            publisher.wait_for_subscriber()
+            assert publisher.subscriber_count == 1
+            publish(run, publisher)
+        time.sleep(0.5)
+        count, total = program.communicate("\n", timeout=30.0)[0].split()
+    assert int(count) == 400
+    assert abs(float(total)) > 1e-6
+    assert float(total) == pytest.approx(sum(run["imu"]["angular_velocity"][:, 0].tolist()), rel=1e-12)
+
+
+def test_subscriber_in_cpp_that_is_killed_is_noticed(subscriber: Path, network: None, run: Run) -> None:
+    with streams.open_publisher("gz://?partition=sea&version=11&wait=0", make_recorded_run(run.session)) as publisher:
+        with subprocess.Popen([subscriber, IMU], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+            end = time.monotonic() + 30.0
+            while not publisher.subscriber_count:
+                assert time.monotonic() < end
+                time.sleep(0.01)
+            program.kill()
+        assert isinstance(publisher, GzPublisher)
+        topics = publisher._node.topics.values()
+        while any(topic.has_subscribers for topic in topics):
+            assert time.monotonic() < end
+            publisher._node.update_subscribers()
+            time.sleep(0.01)
+
+
+def test_topic_tool_reads_messages_with_statistics(tool: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IGN_TRANSPORT_TOPIC_STATISTICS", "1")
+    with subprocess.Popen([tool, "-e", "-t", ALTIMETER], stdout=subprocess.PIPE, text=True) as echo:
+        url = "gz://?partition=sea&version=11&wait=60"
+        with streams.open_publisher(url, make_recorded_run(run.session)) as publisher:
+            publisher.wait_for_subscriber()
+            publish(run, publisher)
+        threading.Timer(1.0, echo.terminate).start()
+        text = echo.communicate(timeout=30.0)[0]
+    assert re.findall(r'key: "seq"\s+value: "(\d+)"', text) == [str(n) for n in range(40)]
+
+
+@pytest.fixture
+def other_machine(tool: Path) -> Iterator[list[str]]:
+    """Return a prefix of commands that run in a second namespace, 10.9.8.2, connected to 10.9.8.1 in the first."""
+    with subprocess.Popen(["unshare", "-n", "sleep", "300"]) as holder:
+        try:
+            own = Path("/proc/thread-self/ns/net").readlink()
+            end = time.monotonic() + 10.0
+            while Path(f"/proc/{holder.pid}/ns/net").readlink() == own:
+                assert time.monotonic() < end
+                time.sleep(0.01)
+            inside = ["nsenter", "-t", str(holder.pid), "-n"]
+            added = subprocess.run(
+                ["ip", "link", "add", "one", "type", "veth", "peer", "name", "two"], check=False, capture_output=True
+            )
+            if added.returncode:
+                pytest.skip(f"needs a second network interface: {added.stderr.decode().strip()}")
+            for prefix, command in (
+                ([], f"link set two netns {holder.pid}"),
+                ([], "addr add 10.9.8.1/24 dev one"),
+                ([], "link set one up"),
+                (inside, "link set lo up"),
+                (inside, "addr add 10.9.8.2/24 dev two"),
+                (inside, "link set two up"),
+            ):
+                subprocess.run([*prefix, "ip", *command.split()], check=True)
+            yield inside
+        finally:
+            holder.kill()
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        ({}, {}),
+        ({"IGN_RELAY": "10.9.8.2"}, {"IGN_DISCOVERY_MULTICAST_IP": "239.255.0.9"}),
+        ({}, {"IGN_DISCOVERY_MULTICAST_IP": "239.255.0.9", "IGN_RELAY": "10.9.8.1"}),
+    ],
+    ids=["one-network", "relay-here", "relay-there"],
+)
+def test_topic_tool_on_another_machine_shows_every_message(
+    tool: Path,
+    other_machine: list[str],
+    run: Run,
+    mine: dict[str, str],
+    theirs: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also if the multicast of one network does not reach the other, and one side names the other as its relay."""
+    environment = {**os.environ, "IGN_IP": "10.9.8.2", **theirs}
+    for name, text in mine.items():
+        monkeypatch.setenv(name, text)
+    command = [*other_machine, tool, "-e", "-t", IMU]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as echo:
+        url = "gz://10.9.8.1?partition=sea&version=11&wait=60"
+        with streams.open_publisher(url, make_recorded_run(run.session)) as publisher:
+            publisher.wait_for_subscriber()
+            publish(run, publisher)
+        threading.Timer(1.0, echo.terminate).start()
+        text = echo.communicate(timeout=30.0)[0]
+    assert re.findall(r'key: "seq"\s+value: "(\d+)"', text) == [str(n) for n in range(400)]
+
+
+DECLARATION = re.compile(r"^\s*(?:repeated\s+)?([\w.]+)\s+(\w+)\s*=\s*(\d+)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in MESSAGES if "." not in name and not name.startswith("DVL")))
+def test_messages_are_those_of_ignition(name: str) -> None:
+    """Types, names and numbers of the fields, except the covariances of an IMU."""
+    path = PROTO / f"{to_file_name(name)}.proto"
+    if not path.exists():
+        pytest.skip(f"needs {path} of Debian's libignition-msgs-dev")
+    theirs = {field: (kind.rpartition(".")[2], int(number)) for kind, field, number in read_fields(path, name)}
+    mine = {
+        field: (kind.rpartition(".")[2], int(number)) for kind, field, number in DECLARATION.findall(MESSAGES[name])
+    }
+    if name == "IMU":
+        mine = {field: part for field, part in mine.items() if not field.endswith("covariance")}
+        mine["angular_velocity"], mine["linear_acceleration"] = ("Vector3d", 4), ("Vector3d", 5)
+    assert mine.items() <= theirs.items()
+
+
+def to_file_name(name: str) -> str:
+    """Return the file of a message: FluidPressure is in fluid_pressure."""
+    joined = {"NavSat": "navsat", "LaserScan": "laserscan", "IMU": "imu", "Vector3d": "vector3d"}
+    return joined.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+def read_fields(path: Path, name: str) -> Any:
+    """Return type, name and number of the fields of a message, without nested messages."""
+    text = re.sub(r"//.*", "", path.read_text(encoding="utf-8"))
+    body = text.partition(f"message {name}")[2]
+    while re.search(r"(message|enum)\s+\w+\s*{[^{}]*}", body):
+        body = re.sub(r"(message|enum)\s+\w+\s*{[^{}]*}", "", body)
+    return DECLARATION.findall(body)
