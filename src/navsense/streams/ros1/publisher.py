@@ -117,8 +117,8 @@ class Ros1Publisher(Publisher):
     """Publishes a run as a ROS 1 node."""
 
     def __init__(self, url: StreamUrl, recorded_run: RecordedRun) -> None:
-        """Register at the master, and wait for the first subscriber. Raises `RecordingError`."""
-        wait, where = parse_wait(url, CONNECT_TIMEOUT), Where(url.text)
+        """Register at the master. Raises `RecordingError`."""
+        self._wait, where = parse_wait(url, CONNECT_TIMEOUT), Where(url.text)
         check_recorded_run(url.text, recorded_run, "ROS 1")
         self._run = replace(recorded_run, ros=HUMBLE)  # ROS 1 has the same definitions
         self._builder = MessageBuilder(self._run)
@@ -147,7 +147,6 @@ class Ros1Publisher(Publisher):
             topics = [publication.topic for publication in self._publications.values()]
             self._master.start(Registration(topic.name, topic.type) for topic in topics)
             LOG.info("%s: node %s publishes %s", self.url, caller_id, format_count(len(topics), "topic"))
-            self._node.wait(wait)
         except MasterError as error:
             self.abort()
             raise RecordingError(
@@ -177,6 +176,10 @@ class Ros1Publisher(Publisher):
         service = Service(f"{self._node.caller_id}/pause", "std_srvs/SetBool", SET_BOOL_MD5, handle)
         self._node.add_service(service)
         self._master.add(Registration(service.name, service.type, self._node.service_uri))
+
+    def wait_for_subscriber(self) -> None:
+        """Wait for the first subscriber."""
+        self._node.wait(self._wait)
 
     def _list_first_channels(self) -> list[OutputChannel]:
         """Return the channels that are registered before the run starts. The others follow with their first message."""
