@@ -96,6 +96,16 @@ def test_any_line_end_ends_a_line(tmp_path: Path) -> None:
     assert list(inputs.read_lines(str(path), inputs.FileKind("file", FieldError, "text"))) == ["a", "b", "c"]
 
 
+def test_toml_can_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_bytes(b"\xef\xbb\xbfa = 1\r\n")
+    kind = inputs.FileKind("table", FieldError, "text")
+    assert inputs.read_toml(str(path), kind) == {"a": 1}
+    path.write_bytes(b"\xef\xbb\xbfa = 1\nb = \n")
+    with pytest.raises(FieldError, match=r"^.*a\.toml:2: "):
+        inputs.read_toml(str(path), kind)
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_lines_are_split_across_read_blocks(tmp_path: Path, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The parts end inside lines, line ends and characters."""

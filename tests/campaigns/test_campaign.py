@@ -32,9 +32,10 @@ import navsense as ns
 from navsense.campaigns import computation, connection, worker
 from navsense.campaigns.campaign import CHUNK_MEMORY, Reduce, make_campaign
 from navsense.campaigns.command import ShellCommand
-from navsense.campaigns.computation import WORKER_MEMORY, count_workers
+from navsense.campaigns.computation import WORKER_MEMORY, compute_campaign, count_workers
 from navsense.campaigns.connection import open_client
 from navsense.campaigns.digest import hash_world
+from navsense.campaigns.experiment_file import read_experiment
 from navsense.campaigns.result import CampaignResult
 from navsense.campaigns.rows import Row, check_values, describe_error, fail_other_kinds, join_tables, make_table
 from navsense.cli import cli
@@ -255,11 +256,11 @@ def fail_in_two_runs(run: Run) -> Mapping[str, Any]:
 def test_a_run_that_fails_has_a_row_with_its_error(world: ns.world.World, tmp_path: Path, client: Client) -> None:
     result = ns.campaign(world, 8, 0.2, reduce=fail_in_two_runs, out=tmp_path, client=client, sweep={STDDEV: [0.1]})
     place = f"test_campaign.py:{fail_in_two_runs.__code__.co_firstlineno + 3}"
-    assert [(failure.run, failure.error) for failure in result.failures] == [
+    assert [(run.run, run.failure) for run in result.failed_runs] == [
         (2, f"{place}: ValueError: no row for run 2"),
         (5, f"{place}: ValueError: no row for run 5"),
     ]
-    assert result.failures[0].parameters == {STDDEV: 0.1}
+    assert result.failed_runs[0].parameters == {STDDEV: 0.1}
     assert result.table["value"].to_pylist() == [1.0, 1.0, None, 1.0, 1.0, None, 1.0, 1.0]
     assert result.get_array("value").tolist() == [1.0] * 6
 
@@ -278,9 +279,9 @@ def test_a_run_that_kills_its_worker_does_not_end_the_campaign(
 ) -> None:
     """The other runs of its chunk have their rows."""
     result = ns.campaign(world, [*range(2, 8), 64], 0.2, reduce=stop_at_four, out=tmp_path, client=client)
-    assert [failure.run for failure in result.failures] == [4, 5]
-    assert "died" in result.failures[0].error
-    assert result.failures[1].error.endswith("SystemExit: 3")
+    assert [run.run for run in result.failed_runs] == [4, 5]
+    assert "died" in result.failed_runs[0].failure
+    assert result.failed_runs[1].failure.endswith("SystemExit: 3")
     assert result.get_array("value").tolist() == [2.0, 3.0, 6.0, 7.0, 64.0]
     assert len(list_chunk_times(tmp_path)) == 2
 
@@ -318,7 +319,7 @@ def survivors(world: ns.world.World, client: Client, tmp_path_factory: pytest.Te
 
 
 def test_rows_survive_the_death_of_a_worker(world: ns.world.World, survivors: CampaignResult) -> None:
-    assert not survivors.failures
+    assert not survivors.failed_runs
     runs = ns.simulate(world, 0.2, seed=7, runs=320)
     assert np.array_equal(survivors.get_array("last"), runs["imu"]["angular_velocity"][:, -1])
 
@@ -628,6 +629,38 @@ def test_a_value_that_no_point_has_is_an_error(world: ns.world.World, tmp_path: 
     assert hash_world(again.world) == hash_world(ns.with_parameters(world, {STDDEV: 0.2, "gauge.rate": 10.0}))
 
 
+def test_columns_that_are_no_array_are_errors(result: CampaignResult, tmp_path: Path) -> None:
+    """One of two runs has no array, and chunks have arrays of several shapes. `result.table` has such rows too."""
+
+    def make_result(*chunks: Sequence[Any]) -> CampaignResult:
+        rows = [[Row(run, {} if x is None else {"x": x}) for run, x in enumerate(values)] for values in chunks]
+        table = join_tables([make_table(each, {}, has_recording=False) for each in rows], ())
+        return CampaignResult(result.campaign, tmp_path, table)
+
+    two, three = np.ones(2), np.ones(3)
+    with pytest.raises(ns.NavsenseError, match="column x: 1 missing; must have an array in each run; use res"):
+        make_result([two, None]).get_array("x")
+    for mixed in (make_result([two, three]), make_result([two], [three])):
+        with pytest.raises(ns.NavsenseError, match="column x: arrays; must have the same shape in each run; use res"):
+            mixed.get_array("x")
+    assert make_result([np.ones((2, 3))], [np.zeros((2, 3))]).get_array("x").shape == (2, 2, 3)
+    with pytest.raises(ns.NavsenseError, match=r"column: lst; must be one of stddev, last, .*; did you mean last\?"):
+        result.get_array("lst")
+    none = replace(result, table=result.table.slice(0, 0))
+    assert none.get_array("last").shape == (0, 0, 0)
+    assert none.get_array("number").dtype == np.int64
+
+
+def test_a_result_shows_its_columns_and_the_number_of_failed_runs(result: CampaignResult, tmp_path: Path) -> None:
+    assert repr(result).startswith("<Campaign w: 150 runs, in /")
+    assert "last     list<element: list<element: double>>" in repr(result)
+    rows = [Row(0, {"value": 1.0}), Row(1, {}, failure="ValueError: x")]
+    table = make_table(rows, {}, has_recording=False).append_column("command", [["a", "b"]])
+    other = CampaignResult(result.campaign, tmp_path, table)
+    assert repr(other).startswith("<Campaign w: 2 runs, 1 failed run, in /")
+    assert [(run.run, run.failure, run.command) for run in other.failed_runs] == [(1, "ValueError: x", "b")]
+
+
 def test_a_deleted_recording_is_written_again(world: ns.world.World, tmp_path: Path, client: Client) -> None:
     def compute() -> CampaignResult:
         return ns.campaign(world, 2, 0.2, out=tmp_path, recordings=".npz", client=client)
@@ -637,6 +670,29 @@ def test_a_deleted_recording_is_written_again(world: ns.world.World, tmp_path: P
     assert compute().reused == 0
     assert path.exists()
     assert compute().reused == 2
+
+
+def list_search_paths(client: Client) -> list[Sequence[str]]:
+    """Return the search path of modules of each worker."""
+    return list(client.run(lambda: list(sys.path)).values())
+
+
+def test_workers_import_changed_modules_again(world: ns.world.World, tmp_path: Path, client: Client) -> None:
+    """A module with a lock cannot be sent, so workers import it from its folder."""
+    rows = "import module_of_workers\n\n\ndef reduce(run):\n    return {'value': module_of_workers.get()}\n"
+    (tmp_path / "rows_of_workers.py").write_text(rows)
+    text = f"world = {world.path!r}\nruns = 4\nduration = 0.2\nreduce = 'rows_of_workers.py:reduce'\n"
+    (tmp_path / "experiment.toml").write_text(text)
+    before = list_search_paths(client)
+    for value in (1, 22, 333):  # one of the two workers computes two of these campaigns
+        module = f"import threading\nLOCK = threading.Lock()\n\n\ndef get():\n    with LOCK:\n        return {value}\n"
+        (tmp_path / "module_of_workers.py").write_text(module)
+        experiment = read_experiment(tmp_path / "experiment.toml")
+        result = compute_campaign(experiment.campaign, tmp_path / "out", client=client, folders=experiment.folders)
+        assert result.get_array("value").tolist() == [value] * 4
+        assert list_search_paths(client) == before
+        for name in ("rows_of_workers", "module_of_workers"):
+            del sys.modules[name]
 
 
 def test_a_process_that_dies_at_the_start_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

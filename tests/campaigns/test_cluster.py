@@ -196,7 +196,7 @@ def test_certificates_of_the_configuration_of_dask_are_used(
     with dask.config.set({"distributed.comm.tls": config["distributed"]["comm"]["tls"]}):
         result = ns.campaign(world, 2, 0.2, reduce=reduce, out=tmp_path / "out", client=cluster.address)
     assert result.table.num_rows == 2
-    assert not result.failures
+    assert not result.failed_runs
 
 
 WRONG_CONNECTIONS = {
@@ -290,7 +290,7 @@ def test_recordings_are_written_to_a_relative_folder(
     """The folder of the workers is another one."""
     monkeypatch.chdir(tmp_path)
     result = ns.campaign(world, 1, 0.2, out="out", recordings=".npz", client=cluster.client)
-    assert not result.failures
+    assert not result.failed_runs
     assert [path.name for path in (tmp_path / "out" / "recordings").iterdir()] == result.table["recording"].to_pylist()
 
 
@@ -337,6 +337,6 @@ def test_rows_survive_a_killed_worker(cluster: Cluster, world: ns.world.World, t
     client, killed = cluster.client, cluster.plain_worker
     result = ns.campaign(world, 320, 0.2, reduce=reduce, out=tmp_path, client=client, seed=7, progress=kill_worker)
     assert killed.wait() < 0
-    assert not result.failures
+    assert not result.failed_runs
     runs = ns.simulate(world, 0.2, seed=7, runs=320)
     assert np.array_equal(result.get_array("last"), runs["imu"]["angular_velocity"][:, -1])

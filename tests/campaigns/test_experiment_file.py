@@ -16,9 +16,11 @@ from click.testing import CliRunner
 import navsense as ns
 from navsense.analysis import monte_carlo
 from navsense.campaigns.command import PythonCommand
-from navsense.campaigns.experiment_file import ReportColumns, read_experiment
+from navsense.campaigns.experiment_file import read_experiment
+from navsense.campaigns.report_columns import ReportColumns
 from navsense.campaigns.worker import pack_campaign
 from navsense.cli import cli
+from navsense.cli.options import parse_motion_options
 from navsense.core.errors import SimulationError
 from navsense.core.inputs import FileKind
 from navsense.core.toml_lines import read_toml_lines
@@ -57,7 +59,7 @@ def test_every_key_is_read(folder: Path) -> None:
     experiment = read(
         folder,
         f"""{HEAD}
-        output = "results"
+        out = "results"
         seed = 3
         epoch = 10
         truth_rate = 20
@@ -85,7 +87,7 @@ def test_every_key_is_read(folder: Path) -> None:
         """,
     )
     campaign = experiment.campaign
-    assert experiment.output == "results"
+    assert experiment.out == "results"
     assert experiment.report == ReportColumns(
         time="t",
         errors=("n",),
@@ -209,6 +211,24 @@ def test_command_replaces_the_motion_and_adds_the_faults_of_a_point(folder: Path
     assert np.array_equal(run.truth["robot"].position, expected.truth["robot"].position)
 
 
+def test_a_log_whose_name_has_an_equals_sign(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--motion a=b.csv` is the file of this name if it exists and the world has no model `a`."""
+    monkeypatch.chdir(folder)
+    text = Path("log.csv").read_text()
+    Path("seed=3").mkdir()
+    for name in ("seed=3/log.csv", "a=b.csv", "robot=b.csv"):
+        Path(name).write_text(text)
+    campaign = read(folder, f"{HEAD}motion = 'seed=3/log.csv'").campaign
+    words = shlex.split(campaign.format_command({}, 0))
+    log = str(folder / "seed=3" / "log.csv")
+    assert words[words.index("--motion") + 1] == log
+    assert parse_motion_options((log,), campaign.world) == log
+    assert parse_motion_options(("a=b.csv?topic=/odom",), campaign.world) == "a=b.csv?topic=/odom"
+    assert parse_motion_options(("robot=b.csv",), campaign.world) == {"robot": "b.csv"}
+    assert parse_motion_options(("a=c.csv",), campaign.world) == {"a": "c.csv"}
+    assert parse_motion_options(("robot=a=b.csv",), campaign.world) == {"robot": "a=b.csv"}
+
+
 def test_a_part_of_a_point_keeps_the_parameters_of_the_file(folder: Path) -> None:
     parameters = f"[parameters]\n'{STDDEV}' = 0.5\n'imu.rate' = 50.0\n"
     sweep = "[sweep]\n'imu.angular_velocity_y.stddev' = [0.25]\n'imu.part' = ['adis16460']\n'imu.rate' = [20.0]\n"
@@ -248,7 +268,8 @@ def test_a_part_of_a_point_keeps_the_parameters_of_the_file(folder: Path) -> Non
         (HEAD + "truth_rate = 0", 5, "truth_rate: 0; must be from"),
         (HEAD + "fidelity = 'x'", 5, "fidelity: x; must be one of physical, classic"),
         (HEAD + "recordings = '.foo'", 5, "no recording has this suffix: .foo"),
-        (HEAD + "output = ''", 5, "output: ; must be the name of a folder"),
+        (HEAD + "out = ''", 5, "out: ; must be the name of a folder"),
+        (HEAD + "output = 'results'", 5, "did you mean out?"),
         (HEAD.replace("runs = 4", "runs = 0"), 2, "runs: 0; must be a number >= 1"),
         (HEAD.replace("runs = 4", "runs = [1, 1]"), 2, "runs: [1, 1]"),
         (HEAD.replace("duration = 1.0", "duration = -1"), 3, "duration: -1; must be a finite number"),
@@ -334,11 +355,15 @@ def test_error_in_the_file_of_reduce(folder: Path) -> None:
     assert "ModuleNotFoundError: No module named 'nothing_of_this_name'" in str(error.value)
 
 
-def test_lines_of_keys(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("codec", "end"), [("utf-8", "\n"), ("utf-8-sig", "\n"), ("utf-8-sig", "\r\n")])
+def test_lines_of_keys(codec: str, end: str, tmp_path: Path) -> None:
+    """Editors on Windows write a byte order mark and other line ends."""
     path = tmp_path / "x.toml"
     path.write_text(
         '# comment\na = "x = 1 # no comment" # comment\nb = [\n  1, # [\n  2,\n]\nc = """\n[d]\n"""\n\n'
-        "[t]   # comment\nx.y = 1\n'z.w' = {k = 1}\n[[u]]\nv = 1\n[[u]]\nv = 2\n[u.w]\nx = 3\n"
+        "[t]   # comment\nx.y = 1\n'z.w' = {k = 1}\n[[u]]\nv = 1\n[[u]]\nv = 2\n[u.w]\nx = 3\n",
+        encoding=codec,
+        newline=end,
     )
     kind = FileKind("file", SimulationError, "must be TOML")
     tables, lines = read_toml_lines(str(path), kind)

@@ -699,8 +699,10 @@ def test_unavailable_ports_are_errors() -> None:
     }.items():
         with pytest.raises(RecordingError, match=problem):
             open_output(address, head)
-    with pytest.warns(RuntimeWarning, match="no client connected within 0.01 s"):
-        open_output("nmea+tcp://:0?wait=0.01", head).close()
+    publisher = open_output("nmea+tcp://:0?wait=0.01", head)
+    assert isinstance(publisher, ns.streams.Publisher)
+    with publisher, pytest.warns(RuntimeWarning, match="no client connected within 0.01 s"):
+        publisher.wait_for_subscriber()
 
 
 SEA = """\

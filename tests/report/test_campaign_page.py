@@ -16,10 +16,11 @@ import navsense as ns
 from navsense.analysis import monte_carlo
 from navsense.campaigns.campaign import make_campaign
 from navsense.campaigns.command import ShellCommand
-from navsense.campaigns.experiment_file import ReportColumns
+from navsense.campaigns.report_columns import ReportColumns
 from navsense.campaigns.result import CampaignResult
 from navsense.campaigns.rows import COMMAND, Row, make_table
 from navsense.cli import cli
+from navsense.cli.campaign import print_columns
 from navsense.core.errors import Where
 from navsense.report.axes import make_linear_axis, make_log_axis
 from navsense.report.campaign_page import check_campaign_page, write_campaign
@@ -187,6 +188,34 @@ def test_table_has_the_statistics_computed_by_hand(spread: CampaignResult, tmp_p
         "0.95",
     )
     assert f'<th scope="row">size</th>{"".join(f"<td>{cell}</td>" for cell in cells)}' in section
+
+
+def test_console_has_the_statistics_of_the_page(
+    spread: CampaignResult, result: CampaignResult, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The console leaves the intervals out, and lists rates with the number of runs instead of that of true values."""
+    for campaign in (spread, result):
+        print_columns(campaign)
+        lines = {tuple(line.split()) for line in capsys.readouterr().out.splitlines()[1:]}
+        section = re.sub(r" \([^()]* to [^()]*\)", "", read_section(write(campaign, tmp_path), "columns"))
+        rows = re.findall('<tr><th scope="row">(.*?)</td></tr>', section)
+        shown = {tuple(re.split("</t[dh]><td>", row)) for row in rows}
+        printed = {line for line in lines if line[0] not in ("found", "length")}  # "constant" on the page
+        assert printed
+        assert printed <= shown
+    rates = {line[1:] for line in lines if line[0] == "found"}
+    assert rates == {
+        (f"{rate}", f"{flags.size}", f"{flags.mean():.4g}")
+        for rate in (50.0, 100.0)
+        for flags in [campaign.get_array("found", {RATE: rate})]
+    }
+
+
+def test_values_that_would_overflow_are_omitted_on_the_console(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_columns(make_result(tmp_path, lambda _, run: {"b": [1.0, 1e308, 3.0, np.nan][run]}, 4))
+    assert capsys.readouterr().out.splitlines()[1].split()[:3] == ["b", "2", "2"]
 
 
 def test_constant_columns_have_no_spread_and_no_figure(spread: CampaignResult, tmp_path: Path) -> None:

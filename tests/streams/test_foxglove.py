@@ -410,16 +410,19 @@ def test_client_that_reads_too_slowly_loses_messages_which_are_counted(
     assert 10_000 < count < expected  # the rest is in the queue, and in the buffers of the socket
 
 
+HANDSHAKE = (
+    b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\nSec-WebSocket-Protocol: foxglove.websocket.v1\r\n\r\n"
+)
+
+
 def make_stalled_client(publisher: FoxglovePublisher) -> socket.socket:
     """Return the socket of a client that subscribes to the IMU and then reads nothing."""
     host, port = "127.0.0.1", int(publisher.url.partition("?")[0].rpartition(":")[2])
     plain = socket.socket()
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     plain.connect((host, port))
-    plain.sendall(
-        b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-        b"Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\nSec-WebSocket-Protocol: foxglove.websocket.v1\r\n\r\n"
-    )
+    plain.sendall(HANDSHAKE)
     request = json.dumps({"op": "subscribe", "subscriptions": [{"id": 1, "channelId": 1}]}).encode()
     plain.sendall(bytes((0x81, 0x80 | len(request), 0, 0, 0, 0)) + request)
     end = time.monotonic() + 20.0
@@ -433,9 +436,7 @@ GARBAGE = {
     "bytes": b"\x00\xff" * 1000,
     "no upgrade": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
     "half a handshake": b"GET / HTTP/1.1\r\nUpgr",
-    "other protocol": b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n"
-    b"Sec-WebSocket-Protocol: other.v1\r\n\r\n",
+    "other protocol": HANDSHAKE.replace(b"foxglove.websocket.v1", b"other.v1"),
     "nothing": b"",
 }
 
@@ -500,6 +501,29 @@ def receive_all(client: ClientConnection) -> None:
     """Receive until the connection is closed."""
     while True:
         client.recv(timeout=10.0)
+
+
+def test_client_that_asks_and_does_not_read_takes_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foxglove_server, "MAX_QUEUE_BYTES", 500_000)
+    with closing(OurServer()) as server:
+        server.server._controls.values["text"] = "x" * 100_000  # type: ignore[attr-defined]
+        with socket.create_connection(("127.0.0.1", server.port)) as plain:
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            plain.sendall(HANDSHAKE)
+            plain.setblocking(False)
+            request = b'{"op": "getParameters", "parameterNames": []}'
+            frame = bytes((0x81, 0x80 | len(request), 0, 0, 0, 0)) + request
+            sent, largest, end = 0, 0, time.monotonic() + 20.0
+            while time.monotonic() < end:
+                try:
+                    sent += plain.send(frame * 1000) // len(frame)
+                except BlockingIOError:  # the server reads no more
+                    if largest > 500_000:
+                        break
+                largest = max([largest, *(client.queue_bytes for client in server.server._clients)])
+            assert sent > 500
+            assert 500_000 < largest < 700_000
+            server.server.abort()
 
 
 def test_number_of_clients_is_limited(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -579,6 +603,22 @@ def test_layout_of_the_example_names_topics_and_fields_that_the_server_has() -> 
 def list_panels(place: Any) -> list[str]:
     """Return the panels below a place of a layout."""
     return [place] if isinstance(place, str) else list_panels(place["first"]) + list_panels(place["second"])
+
+
+def test_all_outputs_are_open_before_the_run_waits_for_a_subscriber(run: Run) -> None:
+    """A subscriber of the second output can connect while the run waits for one of the first output."""
+    ports = find_free_port(), find_free_port()
+    urls = [f"foxglove://127.0.0.1:{port}?wait=60" for port in ports]
+    recording = threading.Thread(target=lambda: ns.record(run.session.world, urls, 0.5))
+    recording.start()
+    clients = []
+    for url in reversed(urls):
+        client = connect_when_served(url)
+        client.subscribe([topic for topic in client.topics if topic.endswith("/imu")])
+        clients.append(client)
+    assert [sum(1 for _ in client) for client in clients] == [100, 100]
+    recording.join(60.0)
+    assert not recording.is_alive()
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,8 @@ computes its campaign. `ReportColumns` selects what the report shows.
 
 from navsense.campaigns.campaign import Campaign
 from navsense.campaigns.computation import compute_campaign
-from navsense.campaigns.experiment_file import ReportColumns, read_experiment
+from navsense.campaigns.experiment_file import read_experiment
+from navsense.campaigns.report_columns import ReportColumns
 from navsense.campaigns.result import CampaignResult
 from navsense.campaigns.sweep import Point, latin_hypercube
 

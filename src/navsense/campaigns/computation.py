@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from navsense.campaigns.tasks import Progress
 
 RESULTS = "results.parquet"
-"""File in the folder of a campaign with the rows of all runs."""
+"""File in the folder of the results with the rows of all runs."""
 
 WORKER_MEMORY = 300 * 2**20
 """Memory (bytes) of a worker without the arrays of its runs."""
@@ -95,7 +95,7 @@ def campaign(
     >>> def reduce(run):
     ...     return {"largest_rate": abs(run["imu"]["angular_velocity"]).max()}
     >>> result = ns.campaign(world, runs=4, duration=1.0, reduce=reduce, out="rates", workers=1)
-    >>> result.table.num_rows, len(result.failures)
+    >>> result.table.num_rows, len(result.failed_runs)
     (4, 0)
     """
     check_libraries()
@@ -172,7 +172,7 @@ def compute_campaign(
     except (OSError, ValueError) as error:  # ValueError: a name that the file system cannot have
         text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         remedy = "give another folder with -o or out="
-        raise RecordingError("folder of the campaign", text, where=Where(str(folder)), remedy=remedy) from error
+        raise RecordingError("folder of the results", text, where=Where(str(folder)), remedy=remedy) from error
     chunks = list(campaign.list_chunks())
     missing = [chunk for chunk in chunks if not _is_complete(folder, chunk)]
     finished = sum(len(chunk.runs) for chunk in chunks) - sum(len(chunk.runs) for chunk in missing)

@@ -1,6 +1,6 @@
-"""Connections of a campaign to Dask: processes on this machine, the scheduler at an address, or a client of the caller.
+"""Connections of a campaign to Dask: to local processes, to a scheduler at an address, or by the client of the caller.
 
-Certificates come from the configuration of Dask (`distributed.comm.tls`), which the options of the command line set.
+The configuration of Dask (`distributed.comm.tls`) names the certificates. Options of the command line set it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ CONNECTION_TIMEOUT = 10.0
 """Longest time (s) until a scheduler answers."""
 
 CLOSE_TIMEOUT = 2.0
-"""Longest time (s) until a client is closed whose scheduler does not answer, and until local processes end."""
+"""Longest time (s) to close a client whose scheduler does not answer, and to end local processes."""
 
 MAX_STARTS = 3
-"""Number of times that the local processes are started."""
+"""Largest number of attempts to start the local processes."""
 
 TLS_KEYS = ("ca-file", "client.cert", "client.key")
-"""Keys below `distributed.comm.tls` in the configuration of Dask: files of a client."""
+"""Keys of the files of a client in `distributed.comm.tls` of the configuration of Dask."""
 
 TLS_OPTIONS = ("--tls-ca-file", "--tls-cert", "--tls-key")
 """Options of `navsense campaign` for `TLS_KEYS`."""
@@ -47,8 +47,8 @@ TLS_OPTIONS = ("--tls-ca-file", "--tls-cert", "--tls-key")
 def hide_main_module() -> Iterator[None]:
     """Hide the file of the main module, so that new processes do not run the script of the user a second time.
 
-    Functions of the main module are sent by value. So a script needs no `if __name__ == "__main__":`. The block lasts
-    as long as the processes, because one that dies is replaced.
+    Functions of the main module are sent by value. So a script needs no `if __name__ == "__main__":`. The context must
+    last until the processes have ended, because Dask replaces each process that dies.
     """
     main = vars(sys.modules["__main__"])
     hidden = {name: main[name] for name in ("__file__", "__spec__") if main.get(name) is not None}
@@ -62,12 +62,12 @@ def hide_main_module() -> Iterator[None]:
 
 @contextmanager
 def block_interrupts() -> Iterator[None]:
-    """Block Ctrl-C for the processes that the block starts, and for those that replace them later.
+    """Block Ctrl-C for the processes that start in this context, and for the processes that replace them later.
 
-    A terminal sends Ctrl-C to all processes. This one stops the others, so they need no signal. Threads and processes
-    inherit the blocked signal. Here it arrives after the block.
+    A terminal sends Ctrl-C to all processes. Local processes ignore the signal, because the main process stops them.
+    Threads and processes inherit the blocked signal. The main process gets the signal after this context.
     """
-    resource_tracker.ensure_running()  # its start unblocks the signal
+    resource_tracker.ensure_running()  # before the block, because its start unblocks the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -77,9 +77,12 @@ def block_interrupts() -> Iterator[None]:
 
 @contextmanager
 def open_client(client: str | Client | None, workers: int | None) -> Iterator[Client]:
-    """Yield a client: of a new local cluster, of the scheduler at an address, or the client given.
+    """Yield a client of local processes, of the scheduler at an address, or the client of the caller.
 
-    Raises `SimulationError` if the scheduler cannot be reached.
+    client: None for local processes, an address, or a client.
+    workers: the number of local processes. None: one for each core.
+
+    Raises `SimulationError` if there is no connection to the scheduler.
     """
     import dask
     from distributed import Client
@@ -99,11 +102,11 @@ def open_client(client: str | Client | None, workers: int | None) -> Iterator[Cl
             yield connected
             return
         settings = {
-            "distributed.scheduler.allowed-failures": 0,  # `tasks` repeats the chunks of a worker that died
-            # After this time without the worker, the cluster would stop the process that starts it again.
+            "distributed.scheduler.allowed-failures": 0,  # the module `tasks` repeats the chunks
+            # After this time, Dask would stop the process that starts a lost worker again.
             "distributed.deploy.lost-worker-timeout": "1 day",
-            "distributed.worker.profile.enabled": False,  # it would interrupt the worker every 10 ms
-            "distributed.worker.lifetime.duration": None,  # that of the user is for workers of a cluster
+            "distributed.worker.profile.enabled": False,  # the profiler would interrupt the worker every 10 ms
+            "distributed.worker.lifetime.duration": None,  # the value of the user is for a cluster
         }
         stack.enter_context(dask.config.set(settings))
         stack.enter_context(silence_client())
@@ -116,18 +119,18 @@ def open_client(client: str | Client | None, workers: int | None) -> Iterator[Cl
 
 
 def kill_workers(cluster: LocalCluster) -> None:
-    """Kill the processes of a cluster. They have no work left, and an orderly end takes half a second."""
+    """Kill local processes. They have no work, and a normal end would take half a second."""
 
     async def kill() -> None:
         nannies = list(cluster.workers.values())
         pids = [nanny.pid for nanny in nannies]
         closing = asyncio.gather(*(nanny.close() for nanny in nannies))
-        await asyncio.sleep(0)  # from now on they do not replace a process that ends
+        await asyncio.sleep(0)  # now the nannies close, so they do not replace a process
         for pid in filter(None, pids):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         await closing
-        # The scheduler would log that it cannot write to them. Dask has no event for this.
+        # Wait until the scheduler has removed the workers. Otherwise it logs an error. Dask has no event for this.
         while cluster.scheduler is not None and cluster.scheduler.workers:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
 
@@ -136,7 +139,7 @@ def kill_workers(cluster: LocalCluster) -> None:
 
 
 def start_cluster(workers: int, folder: str) -> LocalCluster:
-    """Start processes on this machine. One that dies meanwhile ends the cluster, so this starts another one.
+    """Start local processes. If a process dies during the start, the start fails, and this function tries again.
 
     folder: for the temporary files of the processes.
 
@@ -152,7 +155,7 @@ def start_cluster(workers: int, folder: str) -> LocalCluster:
                 n_workers=workers,
                 threads_per_worker=1,
                 host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",  # None is port 8787, with a warning if it is in use
+                dashboard_address="127.0.0.1:0",  # a free port: the default 8787 can be in use
                 memory_limit=0,
                 local_directory=folder,
                 silence_logs=logging.CRITICAL,
@@ -168,7 +171,7 @@ def start_cluster(workers: int, folder: str) -> LocalCluster:
 
 
 def check_client(client: Client) -> None:
-    """Raise `SimulationError` for a client that is closed, or whose methods are coroutines."""
+    """Raise `SimulationError` for a closed client, and for an asynchronous client."""
     if client.asynchronous:
         raise SimulationError("client", client, allowed="must not be asynchronous", remedy="make it by Client(address)")
     if client.status != "running":
@@ -186,7 +189,7 @@ def connect(address: str) -> Client:
     from distributed.security import Security
     from distributed.versions import VersionMismatchWarning
 
-    # A client that fails is closed at the end of Python, which takes 20 s. So most errors are found before.
+    # If the client of Dask fails, the exit of Python takes 20 s. So these checks come before the client.
     security = Security()
     context = make_tls_context(security)
     try:
@@ -196,11 +199,11 @@ def connect(address: str) -> Client:
         elif security.require_encryption:
             allowed = "the configuration of Dask requires TLS (require-encryption)"
             raise SimulationError("scheduler", address, allowed=allowed, remedy="write tls://")
-        with warnings.catch_warnings():  # `worker.check_versions` is stricter
+        with warnings.catch_warnings():  # `worker.check_versions` compares the versions
             warnings.simplefilter("ignore", VersionMismatchWarning)
             return Client(address, timeout=CONNECTION_TIMEOUT, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
-        if isinstance(error, CommClosedError):  # another error if nothing listens
+        if isinstance(error, CommClosedError):  # without a scheduler at the address, Dask raises another error
             allowed = "the scheduler closes the connection"
             remedy = f"for a scheduler with TLS, write tls:// and the options {', '.join(TLS_OPTIONS)}"
         else:
@@ -210,13 +213,13 @@ def connect(address: str) -> Client:
 
 
 def make_tls_context(security: Security) -> ssl.SSLContext | None:
-    """Return the TLS settings of clients; None if the configuration of Dask has no CA file or no certificate.
+    """Return the TLS context of a client. None: the configuration of Dask has no CA file, or no certificate.
 
-    Raises `SimulationError` if a file cannot be read or is no certificate or key.
+    Raises `SimulationError` if a file cannot be read, or if it has no certificate or key.
     """
     config, files = security.get_tls_config_for_role("client"), []
     for option, source in zip(TLS_OPTIONS, (config["ca_file"], config["cert"], config["key"]), strict=True):
-        if not source or "\n" in source:  # the text of a certificate
+        if not source or "\n" in source:  # not a file, but the text of a certificate
             continue
         if not (Path(source).is_file() and os.access(source, os.R_OK)):
             remedy = f"name it with {option}, or with distributed.comm.tls in the configuration of Dask"
@@ -232,9 +235,9 @@ def make_tls_context(security: Security) -> ssl.SSLContext | None:
 
 
 def check_handshake(address: str, endpoint: tuple[str, int], context: ssl.SSLContext | None) -> None:
-    """Raise `SimulationError` if the scheduler and this process do not accept each other's certificates.
+    """Raise `SimulationError` if the scheduler or this process rejects the certificate of the other.
 
-    The client of Dask would try for ten seconds and then not give the reason.
+    The client of Dask would try for ten seconds, and its error would not have the reason.
     """
     if context is None:
         remedy = f"give the options {', '.join(TLS_OPTIONS)}, or set distributed.comm.tls in the configuration of Dask"
@@ -243,7 +246,7 @@ def check_handshake(address: str, endpoint: tuple[str, int], context: ssl.SSLCon
         )
     try:
         with socket.create_connection(endpoint, CONNECTION_TIMEOUT) as plain, context.wrap_socket(plain) as stream:
-            stream.recv(1)  # the scheduler begins, or rejects the certificate of this process
+            stream.recv(1)  # waits for the greeting of the scheduler, or for its error
     except ssl.SSLCertVerificationError as error:
         allowed = f"its certificate is not signed by that of {TLS_OPTIONS[0]} ({error.verify_message})"
         remedy = "give the CA file that signed the certificate of the scheduler"
@@ -252,7 +255,7 @@ def check_handshake(address: str, endpoint: tuple[str, int], context: ssl.SSLCon
         allowed = f"the TLS handshake fails ({error})"
         remedy = "use a certificate that the CA file of the scheduler signed; start the scheduler with TLS"
         raise SimulationError("scheduler", address, allowed=allowed, remedy=remedy) from error
-    except OSError:  # the client of Dask tries again, and reports it
+    except OSError:  # the client of Dask tries again, and raises the error
         pass
 
 
@@ -262,14 +265,14 @@ def get_address(client: Client) -> str:
 
 
 def close_client(client: Client) -> None:
-    """Close a client. The scheduler need not exist any more."""
+    """Close a client, also after the end of the scheduler."""
     with suppress(OSError, TimeoutError):
         client.close(timeout=CLOSE_TIMEOUT)
 
 
 @contextmanager
 def silence_client() -> Iterator[None]:
-    """Hide the messages of Dask about lost connections and processes. The errors of this module replace them."""
+    """Hide the messages of Dask about lost connections and processes. navsense raises errors instead."""
     loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
     levels = [logger.level for logger in loggers]
     try:
@@ -283,9 +286,9 @@ def silence_client() -> Iterator[None]:
 
 @contextmanager
 def report_lost_scheduler(address: str, *, is_local: bool = False) -> Iterator[None]:
-    """Raise a `SimulationError` that names the address if the block loses the connection to the scheduler.
+    """Raise `SimulationError` with the address if the connection to the scheduler is lost in this context.
 
-    is_local: True for processes that this one starts; the scheduler is then part of this process.
+    is_local: True for local processes, whose scheduler is in this process.
     """
     try:
         yield

@@ -21,7 +21,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from typing import Any
 from navsense.campaigns.campaign import Campaign, Reduce, check_recordings, make_campaign
 from navsense.campaigns.command import FAULTS, ShellCommand, is_motion_path, make_absolute, make_shell_command
 from navsense.campaigns.digest import search_folders
+from navsense.campaigns.report_columns import ReportColumns, find_declared_noise
 from navsense.campaigns.sweep import Point, check_paths, combine_points, latin_hypercube, make_points
 from navsense.core import inputs
 from navsense.core.errors import NavsenseError, SimulationError, Where
@@ -43,7 +44,7 @@ from navsense.parameters import order_parameters, with_parameters
 from navsense.runner.run import check_run_numbers, load_joints, load_motions
 from navsense.simulation.fidelity import check_fidelity
 from navsense.simulation.session import TRUTH_RATE, check_duration, check_epoch
-from navsense.world import MountedSensor, World
+from navsense.world import World
 
 _EXPERIMENT_FILE = FileKind("experiment file", SimulationError, "must be a file of TOML")
 
@@ -57,7 +58,7 @@ KEYS: Mapping[str, str] = {
     "runs": "an integer or a list of integers",
     "duration": NUMBERS,
     "reduce": TEXT,
-    "output": TEXT,
+    "out": TEXT,
     "seed": "an integer",
     "epoch": "an integer",
     "truth_rate": NUMBERS,
@@ -134,56 +135,14 @@ _CHECKS: Mapping[str, Callable[[Any], object]] = {
 
 
 @dataclass(frozen=True)
-class ReportColumns:
-    """The columns of `reduce` that the report shows.
-
-    time: the column with the time (s) of the arrays over time; "" for none.
-    errors: columns with errors, (time,) or (time, axis).
-    deviations: by column with errors, the column with the standard deviations of the estimate, of the same shape.
-    nees, nis: degrees of freedom by column.
-    tau: the column with the averaging times (s) of Allan deviations.
-    allan: by column with Allan deviations, (tau,) or (tau, axis), the column with the degrees of freedom; "" for none.
-    declared: by column with Allan deviations, the array of a sensor with its declared noise: `imu.angular_velocity`,
-        or `imu.angular_velocity.2` for one of its components.
-    units: units by column or by path of the sweep.
-    axes: names of the components by column.
-    places: where a file names a column, for errors.
-
-    >>> columns = ns.campaigns.ReportColumns(errors=("drift",), nees={"nees": 2}, units={"drift": "m"})
-    >>> columns.list_columns()
-    ['drift', 'nees']
-    """
-
-    time: str = "time"
-    errors: tuple[str, ...] | None = None
-    deviations: Mapping[str, str] = field(default_factory=dict)
-    nees: Mapping[str, int] = field(default_factory=dict)
-    nis: Mapping[str, int] = field(default_factory=dict)
-    tau: str = "tau"
-    allan: Mapping[str, str] = field(default_factory=dict)
-    declared: Mapping[str, str] = field(default_factory=dict)
-    units: Mapping[str, str] = field(default_factory=dict)
-    axes: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    places: Mapping[str, Where] = field(default_factory=dict, compare=False, repr=False)
-
-    def list_columns(self) -> list[str]:
-        """Return the columns that must exist: all that are named here, but neither `time` nor `tau` by default."""
-        names = [*(self.errors or ()), *self.nees, *self.nis, *self.allan, *filter(None, self.allan.values())]
-        names += [*self.deviations, *self.deviations.values()]
-        names += [self.time] if self.time not in ("", "time") else []
-        names += [self.tau] if self.allan or self.tau != "tau" else []
-        return list(dict.fromkeys([*names, *self.units, *self.axes]))
-
-
-@dataclass(frozen=True)
 class Experiment:
-    """An experiment file: its campaign, the folder of its results, and the columns of its report.
+    """An experiment file: its campaign, the folder of the results `out`, and the columns of its report.
 
     folders: where workers search the modules of `reduce`.
     """
 
     campaign: Campaign
-    output: str
+    out: str
     report: ReportColumns
     folders: tuple[str, ...] = ()
 
@@ -284,7 +243,7 @@ def read_experiment(path: str | os.PathLike[str]) -> Experiment:
             command=_make_command(tables, folder, str(folder / tables["world"])),
         )
     columns = _read_report_columns(file, campaign.world)
-    return Experiment(campaign, tables.get("output", Path(path).stem), columns, folders)
+    return Experiment(campaign, tables.get("out", Path(path).stem), columns, folders)
 
 
 def _check_tables(file: _File) -> None:
@@ -300,8 +259,8 @@ def _check_tables(file: _File) -> None:
         if key in tables:
             with file.add_place(key):
                 check(tables[key])
-    if not tables.get("output", "results") or "\0" in tables.get("output", ""):
-        raise file.make_error(("output",), tables["output"], "must be the name of a folder", 'write output = "results"')
+    if not tables.get("out", "results") or "\0" in tables.get("out", ""):
+        raise file.make_error(("out",), tables["out"], "must be the name of a folder", 'write out = "results"')
     for model, log in (tables["motion"] if isinstance(tables.get("motion"), dict) else {}).items():
         if not isinstance(log, str):
             raise file.make_error(
@@ -474,21 +433,6 @@ def _choose_module_name(path: Path) -> str:
     return f"_{path.stem}_{hashlib.sha256(str(path).encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
 
 
-def find_declared_noise(world: World, path: str) -> tuple[MountedSensor, str, slice]:
-    """Return the sensor, the array and the components that a path of `declared` names. Raises `SimulationError`."""
-    name, _, rest = path.partition(".")
-    array, _, index = rest.partition(".")
-    sensor = world.sensor(name)
-    noises = sensor.spec.noise()
-    if array not in noises:
-        allowed = f"must be one of {', '.join(noises)}" if noises else f"{sensor.name} declares no noise"
-        raise SimulationError(f"array of {sensor.name}", array, allowed=allowed, remedy=suggest_name(array, noises))
-    count = len(noises[array])
-    if index and not (index.isdecimal() and int(index) < count):
-        raise SimulationError(f"component of {array}", index, allowed=f"must be from 0 to {count - 1}")
-    return sensor, array, slice(int(index), int(index) + 1) if index else slice(None)
-
-
 def _read_report_columns(file: _File, world: World) -> ReportColumns:
     """Return the columns of the report. Raises `SimulationError`."""
     table = file.tables.get("report", {})
@@ -565,4 +509,4 @@ def _make_command(tables: Mapping[str, Any], folder: Path, world_path: str) -> S
     )
 
 
-__all__ = ["Experiment", "ReportColumns", "read_experiment"]
+__all__ = ["Experiment", "read_experiment"]

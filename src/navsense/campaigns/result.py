@@ -28,11 +28,17 @@ MAX_LISTED_VALUES = 10
 
 @dataclass(frozen=True)
 class FailedRun:
-    """A run that failed: number, values of the sweep, text of the error, and the command that repeats it."""
+    """A run that failed.
+
+    run: its number.
+    parameters: values of the sweep by path.
+    failure: the text of its error.
+    command: repeats the run.
+    """
 
     run: int
     parameters: Mapping[str, Any]
-    error: str
+    failure: str
     command: str
 
 
@@ -41,7 +47,7 @@ class CampaignResult:
     """The rows of a campaign, in the order of the points of the sweep and of the run numbers.
 
     campaign: what was computed.
-    folder: the folder of its chunks and recordings.
+    folder: the folder of the results.
     table: an Arrow table with a row for each run: `run`, the parameters of the sweep by path, the columns of `reduce`,
         `recording`, `failure`, and `command`, which repeats the run.
     reused: the number of runs that were complete before, so this call did not compute them.
@@ -59,13 +65,13 @@ class CampaignResult:
 
     def summarize(self) -> Summary:
         """Return title and table for `repr` and notebooks."""
-        failed = f", {format_count(len(self.failures), 'failed run')}" * bool(self.failures)
+        failed = f", {format_count(len(self.failed_runs), 'failed run')}" * bool(self.failed_runs)
         title = f"{self.campaign.world.name}: {format_count(self.table.num_rows, 'run')}{failed}, in {self.folder}"
         rows = [(field.name, str(field.type)) for field in self.table.schema]
         return Summary("Campaign", title, ("column", "type"), rows)
 
     @cached_property
-    def failures(self) -> Sequence[FailedRun]:
+    def failed_runs(self) -> Sequence[FailedRun]:
         """The runs that failed."""
         failed = _select_rows(self.table, FAILURE, is_valid=True).to_pylist()
         paths = self.campaign.paths
@@ -121,10 +127,6 @@ class CampaignResult:
             table = table.filter(_compare(table[path], value))
         return _to_array(table[name], name)
 
-    def get_scalars(self, name: str) -> AnyArray | None:
-        """Return a column of numbers (runs,), without failed runs; None for a column of texts or arrays."""
-        return self.get_array(name).astype(np.float64) if _is_numeric(self.table.schema.field(name).type) else None
-
 
 def _select_rows(table: pa.Table, column: str, *, is_valid: bool) -> pa.Table:
     """Return the rows that have a value in a column, or those that have none."""
@@ -151,13 +153,6 @@ def _compare(column: pa.ChunkedArray, value: Any) -> pa.ChunkedArray:
         return pyarrow.compute.equal(column, value)
     except (pa.ArrowException, TypeError, ValueError):  # a value of another type
         return pa.array([False] * len(column), pa.bool_())
-
-
-def _is_numeric(kind: pa.DataType) -> bool:
-    """Return True for the type of a column of numbers or truth values."""
-    import pyarrow as pa
-
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
 
 
 def _to_array(column: pa.ChunkedArray, name: str) -> AnyArray:

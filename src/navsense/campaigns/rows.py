@@ -31,17 +31,17 @@ RUN, RECORDING, FAILURE, COMMAND = "run", "recording", "failure", "command"
 """Columns of each campaign. `command` repeats the run."""
 
 CHUNKS, RECORDINGS = "chunks", "recordings"
-"""Folders in the folder of a campaign."""
+"""Folders in the folder of the results: of the chunks, and of the recordings."""
 
 DESCRIPTION = "campaign.json"
-"""File in the folder of a campaign that describes it."""
+"""File in the folder of the results that describes the campaign."""
 
 _PACKAGE = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
 class Row:
-    """One run: number, columns of `reduce`, path of its recording, and the text of its error if it failed."""
+    """One run: number, columns of `reduce`, path of its recording, and the text of its failure; "" if it succeeded."""
 
     run: int
     values: Mapping[str, Any]
@@ -133,7 +133,7 @@ def _split_type(kind: pa.DataType) -> tuple[pa.DataType, int]:
 
 
 def _describe_conflict(name: str, kind: str, first: str) -> str:
-    """Return the text of the error of a run that has another kind of value than the first run."""
+    """Return the failure of a run that has another kind of value than the first run."""
     return f"column {name} of reduce: {kind}; must be {first} as in the first run"
 
 
@@ -194,7 +194,7 @@ def _convert_column(table: pa.Table, name: str, kind: pa.DataType, is_mixed: boo
     return pa.array(map(str, table[name].to_pylist()), kind) if is_mixed else table[name].cast(kind, safe=False)
 
 
-def _fail_rows(table: pa.Table, wrong: str, error: str, paths: Collection[str]) -> pa.Table:
+def _fail_rows(table: pa.Table, wrong: str, failure: str, paths: Collection[str]) -> pa.Table:
     """Return a table in which the rows that have a value in a column are failed runs."""
     import pyarrow as pa
 
@@ -206,7 +206,7 @@ def _fail_rows(table: pa.Table, wrong: str, error: str, paths: Collection[str]) 
         column = table[name].take(kept)
         if name == FAILURE:
             texts = zip(table[name].to_pylist(), failed, strict=True)
-            column = pa.array([error if is_failed else text for text, is_failed in texts], pa.string())
+            column = pa.array([failure if is_failed else text for text, is_failed in texts], pa.string())
         elif column.null_count == len(column):
             column = pa.nulls(len(column))
         table = table.set_column(index, name, column)

@@ -1,11 +1,11 @@
-"""Tasks of a campaign on Dask: local processes, or the workers of a scheduler.
+"""Tasks of a campaign on Dask: on local processes, or on the workers of a scheduler.
 
-A task computes as many chunks as take about `TASK_DURATION`. Its rows come back to this process, which writes the
-chunks, so workers need no common file system. A worker that dies is replaced, and its tasks are repeated.
+A task computes as many chunks as take about `TASK_DURATION`. The worker returns the rows, and this process writes the
+chunks. So workers need no common file system.
 
-Dask blames the death of a worker on all of its tasks. So their chunks are suspects, which are computed one after
-another. If a worker dies with a suspect, the runs of this chunk are computed one after another. So only the run that
-ends its process fails.
+If a worker dies, all of its tasks end with an error, because Dask does not know which task is the cause. The chunks of
+these tasks are suspects. The campaign computes one suspect at a time. If a worker dies during a suspect, the campaign
+computes the runs of the suspect one by one. So only the run that is the cause fails.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ TASK_DURATION = 2.0
 MAX_TASK_CHUNKS = 256
 """Largest number of chunks in a task."""
 
-TASKS_PER_WORKER = 2
-"""Tasks in progress for each thread of the workers: the second one waits, so that no worker is idle."""
+TASKS_PER_THREAD = 2
+"""Number of submitted tasks for each thread of the workers. The second task waits, so that the thread is never idle."""
 
 POLL_PERIOD = 0.2
 """Longest time (s) between two calls of the progress function."""
 
 MAX_DEATHS = 2
-"""A run has failed after this number of worker deaths while it is alone in progress."""
+"""A run fails after the death of this number of workers that compute only this run."""
 
 WAIT_BEFORE_WARNING = 5.0
 """Time (s) without workers after which a warning says that the campaign waits."""
 
 LOCAL_TIMEOUT = 60.0
-"""Time (s) without workers after which a campaign on this machine ends: nobody starts others."""
+"""Time (s) without workers after which a campaign on local processes fails, because no other process starts."""
 
 MAX_REGISTRATIONS = 5
-"""Number of times that the workers get the campaign. A worker that dies meanwhile makes it fail."""
+"""Largest number of attempts to send the campaign to the workers. An attempt fails if a worker dies during it."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of finished runs and of all runs."""
@@ -71,11 +71,15 @@ def compute_missing_chunks(
     progress: Callable[[int], None],
     folders: Sequence[str] = (),
 ) -> None:
-    """Compute chunks and write each to its file in `folder`. `progress` gets the number of runs that are finished."""
+    """Compute chunks, and write each chunk to a file in `folder`.
+
+    client, workers: as for `navsense.campaign`.
+    progress: called with the number of finished runs.
+    folders: where workers also search modules that `reduce` imports.
+    """
     if not chunks:
         return
     with open_client(client, workers) as connected, connected.as_current():
-        # New processes start meanwhile.
         plugin = CampaignPlugin(pack_campaign(campaign), campaign.base_digest, folders, name=f"campaign-{uuid4().hex}")
         try:
             register_plugin(connected, plugin, is_local=client is None)
@@ -85,14 +89,20 @@ def compute_missing_chunks(
 
 
 def clean_up(client: Client, function: Callable[[], object]) -> None:
-    """Call a function, unless the connection to the scheduler is lost. Its errors do not hide that of the campaign."""
+    """Call a function unless the connection to the scheduler is lost, and ignore its errors.
+
+    So an error of the function does not replace the error of the campaign.
+    """
     if client.status == "running":
-        with suppress(Exception):  # a worker without the campaign, or another one that dies
+        with suppress(Exception):  # for example if a worker has died
             function()
 
 
 def register_plugin(client: Client, plugin: CampaignPlugin, *, is_local: bool) -> None:
-    """Give the workers a campaign. Raises `SimulationError` if one of them has no navsense, or another version."""
+    """Send a campaign to the workers.
+
+    Raises `SimulationError` if a worker cannot read the campaign, or if the connection to the scheduler is lost.
+    """
     address = get_address(client)
     with report_lost_scheduler(address, is_local=is_local):
         for remaining in reversed(range(MAX_REGISTRATIONS)):
@@ -101,8 +111,8 @@ def register_plugin(client: Client, plugin: CampaignPlugin, *, is_local: bool) -
             except (CancelledError, OSError, RuntimeError, TimeoutError):
                 if client.status != "running" or not remaining:
                     raise
-                time.sleep(POLL_PERIOD)  # a worker has died, and another one takes its place
-            except Exception as error:  # the text of that of a worker, without its type
+                time.sleep(POLL_PERIOD)  # a worker has died, and Dask starts another worker
+            except Exception as error:  # Dask raises the error of a worker
                 remedy = "install navsense[campaign] where each worker runs, in the version of this process"
                 raise SimulationError("workers of the scheduler", address, allowed=str(error), remedy=remedy) from error
             else:
@@ -111,13 +121,12 @@ def register_plugin(client: Client, plugin: CampaignPlugin, *, is_local: bool) -
 
 @dataclass(frozen=True)
 class _Task:
-    """Chunks in progress, and the time (s) of their submission.
+    """Chunks that a worker computes.
 
-    deaths: None, or for a suspect, which is alone in progress, the number of workers that died with it alone.
+    deaths: for a suspect, the number of workers that died while they computed only this suspect. None for other tasks.
     """
 
     chunks: tuple[RunChunk, ...]
-    start: float
     deaths: int | None
 
 
@@ -134,7 +143,7 @@ class _Tasks:
         *,
         is_local: bool,
     ) -> None:
-        """Begin without tasks. `is_local` is true for processes that this one starts."""
+        """Initialize without tasks. `is_local` is True for local processes."""
         self._campaign, self._folder, self._client = campaign, folder, client
         self._chunks = {chunk.name: chunk for chunk in chunks}
         self._waiting, self._suspects = deque(chunks), deque[tuple[RunChunk, int]]()
@@ -148,11 +157,11 @@ class _Tasks:
         self._has_warned, self._has_checked = False, False
 
     def _report_lost_scheduler(self) -> AbstractContextManager[None]:
-        """Return the context of calls of the scheduler."""
+        """Return a context that raises `SimulationError` if the connection to the scheduler is lost."""
         return report_lost_scheduler(self._address, is_local=self._is_local)
 
     def run(self, progress: Callable[[int], None]) -> None:
-        """Compute all chunks. After an error or an interrupt, cancel the tasks in progress."""
+        """Compute all chunks. After an error or an interrupt, cancel the submitted tasks."""
         from distributed import wait
 
         progress(0)
@@ -172,7 +181,10 @@ class _Tasks:
             clean_up(self._client, lambda: self._client.cancel(list(self._tasks), force=True))
 
     def _count_threads(self) -> int:
-        """Return the number of threads of all workers, or 1. Warn once if there have been no workers for some time."""
+        """Return the number of threads of all workers, at least 1. Without workers for some time, warn once.
+
+        Raises `SimulationError` if all local processes have ended.
+        """
         with self._report_lost_scheduler():
             threads = int(sum(self._client.nthreads().values()))
         if threads:
@@ -194,10 +206,10 @@ class _Tasks:
         return 1
 
     def _submit(self) -> None:
-        """Submit tasks until each thread has one and a second one waits; then the suspects, one after another."""
+        """Submit `TASKS_PER_THREAD` tasks for each thread. Submit a suspect if no other task is in progress."""
         threads = self._count_threads()
-        while self._waiting and len(self._tasks) < TASKS_PER_WORKER * threads:
-            share = math.ceil(len(self._waiting) / (TASKS_PER_WORKER * threads))
+        while self._waiting and len(self._tasks) < TASKS_PER_THREAD * threads:
+            share = math.ceil(len(self._waiting) / (TASKS_PER_THREAD * threads))
             count = max(1, min(int(TASK_DURATION / max(self._chunk_duration, 1e-6)), share, MAX_TASK_CHUNKS))
             self._submit_task([self._waiting.popleft() for _ in range(min(count, len(self._waiting)))])
         if self._suspects and not self._tasks:
@@ -205,7 +217,7 @@ class _Tasks:
             self._submit_task([chunk], deaths)
 
     def _submit_task(self, chunks: Sequence[RunChunk], deaths: int | None = None) -> None:
-        """Submit a task. `deaths` is that of a suspect."""
+        """Submit a task. `deaths` is the number of deaths of a suspect."""
         first = chunks[0]
         with self._report_lost_scheduler():
             future = self._client.submit(
@@ -213,17 +225,17 @@ class _Tasks:
                 self._plugin_name,
                 chunks,
                 str(self._folder.parent.absolute() / RECORDINGS),
-                # Unique, so that two processes can compute one campaign with one scheduler.
+                # The key is unique, so that two processes can compute the same campaign on the same scheduler.
                 key=f"{self._plugin_name}-{first.name}-{first.runs[0]}-{len(first.runs)}-{len(chunks)}-{deaths}",
                 pure=False,
             )
-        self._tasks[future] = _Task(tuple(chunks), time.monotonic(), deaths)
+        self._tasks[future] = _Task(tuple(chunks), deaths)
 
     def _finish(self, future: Future[Any]) -> None:
         """Write the chunks of a task that has ended."""
         from distributed import KilledWorker
 
-        task = self._tasks[future]  # it stays there if it raises an error, so that `run` cancels it
+        task = self._tasks[future]  # after an error below, `run` cancels the task
         try:
             results: Sequence[ChunkRows] = future.result()
         except KilledWorker as error:
@@ -232,20 +244,23 @@ class _Tasks:
             return
         except NavsenseError:
             raise
-        except Exception as error:  # failed runs are rows: this is an error of the worker or of the connection
+        except Exception as error:  # of the worker or the connection: an error of a run is in its row
             text = f"{type(error).__name__}: {error}"
             remedy = "start workers with the versions of this process; the complete chunks are kept"
             raise SimulationError("a worker of the scheduler", self._address, allowed=text, remedy=remedy) from error
         del self._tasks[future]
-        future.release()  # the scheduler forgets the task now, also if a traceback keeps the future
-        if task.deaths is None:  # not a part of a chunk
+        future.release()  # the scheduler forgets the task now, even if a traceback still refers to the future
+        if task.deaths is None:  # a suspect can be a part of a chunk
             self._chunk_duration = max(result.duration for result in results)
         for result in results:
             self._store(result.chunk, result.rows)
         self._warn_of_failures()
 
     def _handle_death(self, task: _Task, count: int) -> None:
-        """Repeat the runs of a task that ended a number of workers, or give up the run that is to blame."""
+        """Repeat the runs of a task during which workers died. After `MAX_DEATHS`, the run of the task fails.
+
+        count: the number of these workers.
+        """
         if task.deaths is None:
             self._suspects.extend((chunk, 0) for chunk in task.chunks)
             return
@@ -255,11 +270,11 @@ class _Tasks:
         elif deaths < MAX_DEATHS:
             self._suspects.appendleft((chunk, deaths))
         else:
-            error = f"its process died {deaths} times; this is a lack of memory or a crash of a library"
-            self._store(chunk, [Row(chunk.runs[0], {}, failure=error)])
+            failure = f"its process died {deaths} times; this is a lack of memory or a crash of a library"
+            self._store(chunk, [Row(chunk.runs[0], {}, failure=failure)])
 
     def _store(self, part: RunChunk, rows: Sequence[Row]) -> None:
-        """Keep the rows of a chunk or of a part of it. Write the chunk if all of its rows are there."""
+        """Keep the rows of a chunk, or of a part of a chunk. Write the chunk when it is complete."""
         chunk = self._chunks[part.name]
         stored = self._rows.setdefault(chunk.name, {})
         stored.update((row.run, row) for row in rows)
@@ -273,9 +288,9 @@ class _Tasks:
         self._failures.update(row.failure for row in rows)
 
     def _warn_of_failures(self) -> None:
-        """Warn once if all runs of the first chunks failed with the same error, so that the user can stop."""
+        """Warn once if all runs of the first chunks failed for the same reason, so that the user can stop."""
         if self._has_checked or not self._finished:
             return
         self._has_checked = True
-        if len(self._failures) == 1 and (error := next(iter(self._failures))):
-            LOG.warning("all %d runs so far have failed: %s; to stop, press Ctrl-C", self._finished, error)
+        if len(self._failures) == 1 and (failure := next(iter(self._failures))):
+            LOG.warning("all %d runs so far have failed: %s; to stop, press Ctrl-C", self._finished, failure)

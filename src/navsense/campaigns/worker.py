@@ -1,8 +1,8 @@
-"""What a worker does: it simulates the runs of a chunk and reduces each one to a row.
+"""The work of a worker: it simulates the runs of a chunk, and reduces each run to a row.
 
-Each process unpacks the campaign once. Its first simulation compiles the kernels of the first point. Other points can
-need more kernels. A process that compiles holds a lock, so that the other ones wait and read the cache. The threads of
-a process share the lock.
+Each process unpacks the campaign once. The first simulation of a process compiles the kernels of the first point. Other
+points can need more kernels. A process that compiles holds a lock. Other processes wait for the lock, and then read the
+cache. The threads of a process share the lock.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import cloudpickle
 from distributed import WorkerPlugin, get_worker
 
 from navsense.campaigns.campaign import Campaign, RunChunk
-from navsense.campaigns.digest import list_local_modules, list_versions
+from navsense.campaigns.digest import is_installed, list_local_modules, list_versions
 from navsense.campaigns.rows import CHUNKS, Row, check_values, describe_error, find_place
 from navsense.core.errors import SimulationError
 from navsense.core.kernels import COMPILATION_CALLBACKS
@@ -38,17 +38,17 @@ WARM_DURATION = 2.0
 """Longest duration (s) of the first simulation of a process, which compiles the kernels."""
 
 LOCK_TIMEOUT = 300.0
-"""Longest time (s) until a process compiles although another one has the lock."""
+"""Longest time (s) that a process waits for the lock. Then it compiles without the lock."""
 
 LOCK_NAME = "navsense-campaign.lock"
-"""File in the folder of the cache of kernels, or in that of the caches of the user."""
+"""Name of the file of the lock in the folder of `find_cache_folder`."""
 
 
 def pack_campaign(campaign: Campaign) -> bytes:
     """Return a campaign as bytes.
 
-    Functions of scripts and of modules that are not installed are stored by value, so workers on other machines do not
-    need the modules. A module that cannot be stored, for example because it has an open file, is imported by workers.
+    The bytes contain the functions of scripts and of modules that are not installed. So workers on other machines do
+    not need the modules. If a module cannot be stored, for example because it has a lock, the workers import it.
     """
     modules = list_local_modules(campaign.reduce)
     try:
@@ -64,48 +64,69 @@ def pack_campaign(campaign: Campaign) -> bytes:
 
 
 class CampaignPlugin(WorkerPlugin):
-    """Gives each worker, also one that starts later, the campaign as bytes.
+    """The campaign as bytes. Dask sends the plug-in to each worker, and also to workers that start later.
 
-    digest: that of the campaign, which the description in its folder contains.
+    digest: of the campaign, as in `campaign.json`.
     folders: where workers also search modules that `reduce` imports.
     """
 
     def __init__(self, data: bytes, digest: str, folders: Sequence[str], *, name: str) -> None:
-        """Store the campaign, and the versions of this process."""
+        """Initialize with the versions of this process."""
         self.data, self.digest, self.folders, self.name = data, digest, tuple(folders), name
         self.versions = dict(list_versions())
         self._campaign: Campaign | None = None
         self._guard = threading.Lock()
+        self._modules: frozenset[str] | None = None  # names of the modules before the campaign
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a worker gets: a lock cannot be sent."""
+        """Return the attributes without the lock, which cannot be sent."""
         return {name: value for name, value in vars(self).items() if name != "_guard"}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Store the campaign on a worker."""
+        """Set the attributes, and make a new lock."""
         vars(self).update(state, _guard=threading.Lock())
 
     def load_campaign(self, address: str) -> Campaign:
-        """Return the campaign. The first call of a process compiles the kernels.
+        """Return the campaign. The first call in a process unpacks the campaign and compiles the kernels.
 
-        Raises `SimulationError` with the address of this worker if its versions differ from those of the client, or if
-        a module is missing.
+        address: of this worker, for errors.
+
+        Raises `SimulationError` if a version differs from that of the client, or if a module is missing.
         """
-        with self._guard:  # threads of this process
+        with self._guard:  # for the threads of this process
             if self._campaign is None:
                 self._campaign = self._unpack_campaign(address)
             return self._campaign
 
+    def teardown(self, worker: object) -> None:
+        """Remove the folders from the search path of the worker, and the modules that the campaign imported from them.
+
+        The next campaign imports these modules again, because their files can have changed.
+        """
+        if self._modules is None:
+            return
+        for folder in self.folders:
+            places = [place for place, path in enumerate(sys.path) if path == folder]
+            if places:
+                del sys.path[places[-1]]  # the last one: the worker, or another campaign, can have the same folder
+        for name in set(sys.modules) - self._modules:
+            module = sys.modules[name]
+            file = vars(module).get("__file__") or ""
+            if not is_installed(module) and any(Path(folder) in Path(file).parents for folder in self.folders):
+                del sys.modules[name]
+        self._modules = None
+
     def _unpack_campaign(self, address: str) -> Campaign:
         """Return the campaign after a short simulation, which compiles the kernels."""
-        check_versions(self.versions, list_versions(), address)  # before code that other versions may not read
-        sys.path += [folder for folder in self.folders if folder not in sys.path]
+        check_versions(self.versions, list_versions(), address)  # before unpacking, which can fail with other versions
+        self._modules = frozenset(sys.modules)
+        sys.path += self.folders
         try:
             campaign: Campaign = cloudpickle.load(io.BytesIO(self.data))
         except ImportError as error:
             remedy = "install the module where the worker runs"
             raise SimulationError(f"worker {address}", allowed=str(error), remedy=remedy) from None
-        with lock_compilation(), pause_collection(), suppress(Exception):  # its errors are those of the runs below
+        with lock_compilation(), pause_collection(), suppress(Exception):  # the runs raise the same errors
             short = replace(campaign, duration=min(campaign.duration, WARM_DURATION))
             short.simulate(campaign.points[0], (campaign.runs[0],))
         return campaign
@@ -113,7 +134,7 @@ class CampaignPlugin(WorkerPlugin):
 
 @contextmanager
 def pause_collection() -> Iterator[None]:
-    """Switch the garbage collector off. It takes a fifth of the time in which imports and kernels are loaded."""
+    """Switch the garbage collector off in this context. It takes a fifth of the time to load modules and kernels."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -124,9 +145,9 @@ def pause_collection() -> Iterator[None]:
 
 
 def check_versions(expected: Mapping[str, str], found: Mapping[str, str], address: str) -> None:
-    """Raise `SimulationError` if the versions that a worker found differ from those of the client.
+    """Raise `SimulationError` if a version of a worker differs from that of the client.
 
-    The names of chunks contain the versions of the client, so rows of others would be wrong in them.
+    The digest in the name of a chunk contains the versions of the client. So the rows must be those of these versions.
 
     expected: versions of the client, as `list_versions` returns them.
     found: versions of the worker.
@@ -141,14 +162,18 @@ def check_versions(expected: Mapping[str, str], found: Mapping[str, str], addres
 
 
 def get_token_name(digest: str) -> str:
-    """Return the name of the file in the folder of the chunks that shows a worker the folder of the client."""
+    """Return the name of a file that the client writes to the folder of the chunks, for `check_folder`."""
     return f"{digest[:16]}.token"
 
 
 def check_folder(folder: Path, digest: str, address: str) -> None:
-    """Raise `SimulationError` if a folder for recordings is not that of the client: on another machine, for example.
+    """Raise `SimulationError` if the client and this worker do not have the same folder for recordings.
 
-    digest: that of the campaign. The client writes a file whose name contains it.
+    A worker on another machine can have another folder with the same path. So the folder must have the file of the
+    client with the name of `get_token_name`.
+
+    digest: of the campaign.
+    address: of this worker.
     """
     token = folder.parent / CHUNKS / get_token_name(digest)
     if not (token.is_file() and folder.is_dir()):
@@ -158,18 +183,18 @@ def check_folder(folder: Path, digest: str, address: str) -> None:
 
 
 class CompilationLock:
-    """A lock of the processes of a user on this machine, which the threads of a process hold together."""
+    """A lock for the processes of a user on this machine. All threads of a process can hold the lock together."""
 
     def __init__(self) -> None:
-        """Begin without threads."""
+        """Initialize without a thread that holds the lock."""
         self._guard = threading.Lock()
         self._holders = 0
         self._descriptor: int | None = None
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Hold the lock. Without a folder for its file, and after `LOCK_TIMEOUT`, the block runs without it."""
-        with self._guard:  # other threads wait here until this process has the lock
+        """Hold the lock in this context. After `LOCK_TIMEOUT`, and without a cache folder, hold no lock."""
+        with self._guard:  # other threads of this process wait here for the lock
             if self._holders == 0:
                 self._lock()
             self._holders += 1
@@ -183,7 +208,7 @@ class CompilationLock:
                     self._descriptor = None
 
     def _lock(self) -> None:
-        """Wait for the lock of the file."""
+        """Wait for the lock on the file."""
         folder = find_cache_folder()
         if folder is None:
             return
@@ -211,7 +236,7 @@ class CompilationLock:
 
 
 def find_cache_folder() -> Path | None:
-    """Return the folder of the cache of kernels, or that of the caches of the user; None for a user without one."""
+    """Return the folder of the kernel cache, otherwise the cache folder of the user; None without both."""
     folder = os.environ.get("NUMBA_CACHE_DIR")
     if folder:
         return Path(folder)
@@ -222,12 +247,12 @@ def find_cache_folder() -> Path | None:
 
 
 COMPILATION_LOCK = CompilationLock()
-"""The lock of this process."""
+"""The lock that the threads of this process share."""
 
 
 @contextmanager
 def lock_compilation() -> Iterator[None]:
-    """Hold `COMPILATION_LOCK` from the first compilation of a kernel in this thread to the end of the block."""
+    """Hold `COMPILATION_LOCK` from the first compilation of a kernel in this thread to the end of this context."""
     thread, has_lock = threading.get_ident(), False
     with ExitStack() as stack:
 
@@ -245,7 +270,7 @@ def lock_compilation() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class ChunkRows:
-    """Rows of runs of a chunk, and the time (s) that they took."""
+    """The rows of a chunk, and the time (s) of the worker for this chunk."""
 
     chunk: RunChunk
     rows: Sequence[Row]
@@ -253,7 +278,11 @@ class ChunkRows:
 
 
 def compute_chunks(plugin_name: str, chunks: Sequence[RunChunk], folder: str) -> list[ChunkRows]:
-    """Return the rows of chunks. `folder` is where recordings are written."""
+    """Return the rows of chunks.
+
+    plugin_name: of the plug-in with the campaign.
+    folder: for recordings.
+    """
     worker = get_worker()
     plugin = worker.plugins[plugin_name]
     if not isinstance(plugin, CampaignPlugin):
@@ -271,7 +300,7 @@ def compute_chunks(plugin_name: str, chunks: Sequence[RunChunk], folder: str) ->
 
 
 def compute_rows(campaign: Campaign, chunk: RunChunk, folder: Path) -> Sequence[Row]:
-    """Return the rows of a chunk. A run that fails has a row with the text of its error."""
+    """Return the rows of a chunk. The row of a failed run has the text of its error."""
     if campaign.reduce is None:
         return [_record_run(campaign, chunk, number, folder) for number in chunk.runs]
     return _reduce_runs(campaign, chunk, chunk.runs, folder)
@@ -283,17 +312,17 @@ def _get_recording_name(campaign: Campaign, chunk: RunChunk, number: int) -> str
 
 
 def _record_run(campaign: Campaign, chunk: RunChunk, number: int, folder: Path) -> Row:
-    """Write the recording of a run in bounded memory, and return its row."""
+    """Write the recording of a run in bounded memory, and return the row of the run."""
     name = _get_recording_name(campaign, chunk, number)
     try:
         campaign.record(campaign.points[chunk.point], number, folder / name)
-    except Exception as error:  # noqa: BLE001  # the world and the motions can have code of the user
+    except Exception as error:  # noqa: BLE001  # of code of the user in the world or in a motion
         return Row(number, {}, failure=describe_error(error))
     return Row(number, {}, name)
 
 
 def _reduce_runs(campaign: Campaign, chunk: RunChunk, numbers: Sequence[int], folder: Path) -> list[Row]:
-    """Return the rows of runs that are simulated together; after an error, one by one."""
+    """Simulate runs together, or one by one after an error. Return their rows."""
     try:
         runs = campaign.simulate(campaign.points[chunk.point], numbers)
     except Exception as error:  # noqa: BLE001
@@ -304,7 +333,7 @@ def _reduce_runs(campaign: Campaign, chunk: RunChunk, numbers: Sequence[int], fo
 
 
 def _reduce_run(campaign: Campaign, run: Run, chunk: RunChunk, number: int, folder: Path) -> Row:
-    """Return the row of a run, and write its recording."""
+    """Return the row of a run, and write the recording of the run."""
     place = ""
     try:
         recording = _get_recording_name(campaign, chunk, number) if campaign.recordings else ""
@@ -316,6 +345,6 @@ def _reduce_run(campaign: Campaign, run: Run, chunk: RunChunk, number: int, fold
             place = find_place(error)
             raise
         values = check_values(result, campaign.paths)
-    except BaseException as error:  # noqa: BLE001  # SystemExit of `reduce` would end the worker
+    except BaseException as error:  # noqa: BLE001  # a SystemExit of `reduce` would end the worker
         return Row(number, {}, failure=place + describe_error(error))
     return Row(number, values, recording)

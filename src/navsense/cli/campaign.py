@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from navsense.campaigns.result import CampaignResult
     from navsense.campaigns.tasks import Progress
 
-MAX_FAILURES = 5
+MAX_FAILED_RUNS = 5
 """Largest number of failed runs that are printed."""
 
 MAX_POINTS = 20
@@ -50,7 +49,7 @@ def show_runs() -> Iterator[Progress]:
 
 @click.command(cls=CheckedCommand)
 @click.argument("experiment_file", metavar="EXPERIMENT")
-@click.option("-o", "--output", metavar="FOLDER", help="Folder of the results. Default: the key output of EXPERIMENT.")
+@click.option("-o", "--output", metavar="FOLDER", help="Folder of the results. Default: the key out of EXPERIMENT.")
 @click.option("--workers", type=int, metavar="N", help="Processes on this machine. Default: one for each core.")
 @click.option("--scheduler", metavar="ADDRESS", help="Use the workers of a Dask scheduler, as tcp://host:8786.")
 @click.option(
@@ -79,7 +78,7 @@ def campaign(
     check_libraries()
     tls = make_tls_settings(scheduler, (tls_ca_file, tls_cert, tls_key))
     experiment = read_experiment(experiment_file)
-    folder = output or experiment.output
+    folder = output or experiment.out
     if report is not None:
         from navsense.report.campaign_page import check_campaign_page
 
@@ -98,11 +97,11 @@ def campaign(
         click.echo(f"stopped; the complete runs are kept in {folder}; the same command goes on", err=True)
         sys.exit(130)
     print_columns(result)
-    for failure in result.failures[:MAX_FAILURES]:
-        values = "".join(f", {path} = {value}" for path, value in failure.parameters.items())
-        click.echo(f"warning: run {failure.run}{values}: {failure.error}; repeat the run: {failure.command}", err=True)
-    if len(result.failures) > MAX_FAILURES:
-        more = format_count(len(result.failures) - MAX_FAILURES, "more failed run")
+    for run in result.failed_runs[:MAX_FAILED_RUNS]:
+        values = "".join(f", {path} = {value}" for path, value in run.parameters.items())
+        click.echo(f"warning: run {run.run}{values}: {run.failure}; repeat the run: {run.command}", err=True)
+    if len(result.failed_runs) > MAX_FAILED_RUNS:
+        more = format_count(len(result.failed_runs) - MAX_FAILED_RUNS, "more failed run")
         click.echo(f"warning: {more}, see the column failure of {folder}/results.parquet", err=True)
     reused = f", {result.reused} of them computed before" if result.reused else ""
     click.echo(f"wrote {folder}/results.parquet: {format_count(result.table.num_rows, 'run')}{reused}")
@@ -110,7 +109,7 @@ def campaign(
         from navsense.report.campaign_page import write_campaign
 
         click.echo(f"wrote {write_campaign(result, report, experiment.report)}")
-    if len(result.failures) == result.table.num_rows:
+    if len(result.failed_runs) == result.table.num_rows:
         sys.exit(2)
 
 
@@ -134,24 +133,22 @@ def print_columns(result: CampaignResult) -> None:
 
     The mean of truth values is their rate; they have no other numbers.
     """
-    import numpy as np
-
+    from navsense.analysis.campaign_statistics import CampaignStatistics
     from navsense.parameters import format_value
 
-    points = result.campaign.points[:MAX_POINTS]
-    runs, rows = len(result.campaign.runs), []
-    for name in result.columns:
-        for index, point in enumerate(points):
-            values = replace(result, table=result.table.slice(index * runs, runs)).get_scalars(name)
-            finite = None if values is None else values[np.isfinite(values)]
-            if finite is None or finite.size == 0:
-                continue
-            numbers = [finite.mean()]
-            if str(result.table.schema.field(name).type) != "bool" and finite.size > 1:
-                numbers += [finite.std(ddof=1), *np.quantile(finite, (0.05, 0.5, 0.95))]
-            texts = [f"{number:.4g}" for number in numbers]
-            swept = [format_value(value) for value in point.values()]
-            rows.append((name, *swept, f"{finite.size}", *texts, *[""] * (5 - len(texts))))
+    statistics = CampaignStatistics(result)
+    rows = []
+    for name in statistics.list_names("number", "flag"):
+        for point in statistics.points[:MAX_POINTS]:
+            column = statistics.compute_column(name, point)
+            count = column.values.size
+            if count:
+                numbers = [column.mean]
+                if not column.is_flag and count > 1:
+                    numbers += [column.stddev, *column.compute_quantiles()]
+                texts = [f"{number:.4g}" for number in numbers]
+                swept = [format_value(value) for value in point.values.values()]
+                rows.append((name, *swept, f"{count}", *texts, *[""] * (5 - len(texts))))
     if rows:
         columns = [Column("column", "name"), *(Column(path, "name") for path in result.campaign.paths)]
         names = ("runs", "mean", "stddev", "5 %", "median", "95 %")

@@ -337,12 +337,19 @@ def parse_parameter_options(texts: tuple[str, ...]) -> dict[str, ParameterValue]
     return values
 
 
-def parse_motion_options(texts: tuple[str, ...]) -> str | dict[str, str] | None:
-    """Return the value of `--motion`: one file, or a file for each model (MODEL=FILE)."""
+def parse_motion_options(texts: tuple[str, ...], world: World) -> str | dict[str, str] | None:
+    """Return the value of `--motion`: one file, or a file for each model (MODEL=FILE).
+
+    `a=b.csv` is the file of this name if it exists and the world has no model `a`.
+    """
+    from navsense.core.inputs import path_exists
+
     if not texts:
         return None
-    if len(texts) == 1 and "=" not in texts[0].partition("?")[0]:
-        return texts[0]
+    if len(texts) == 1:
+        file, _, _ = texts[0].partition("?")
+        if "=" not in file or (path_exists(Path(file)) and not _has_model(world, file.partition("=")[0])):
+            return texts[0]
     paths: dict[str, str] = {}
     for text in texts:
         model, separator, path = text.partition("=")
@@ -352,6 +359,11 @@ def parse_motion_options(texts: tuple[str, ...]) -> str | dict[str, str] | None:
             raise SimulationError("--motion", text, allowed=f"must set the motion of {model} once")
         paths[model] = path
     return paths
+
+
+def _has_model(world: World, name: str) -> bool:
+    """Return True if a name, or its ending, is that of one or several models."""
+    return any(f"::{model.name}".endswith(f"::{name}") for model in world.models)
 
 
 def parse_bandwidth_options(texts: tuple[str, ...]) -> float | dict[str, float] | None:

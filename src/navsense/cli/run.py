@@ -211,7 +211,7 @@ def run(
     from navsense.simulation.motions import replace_joint_tracks, replace_motions
 
     world = world_options.load(fidelity)
-    motions, tracks = load_logs(world, parse_motion_options(motion), joints, parse_bandwidth_options(bandwidth))
+    motions, tracks = load_logs(world, parse_motion_options(motion, world), joints, parse_bandwidth_options(bandwidth))
     print_motions(replace_joint_tracks(replace_motions(world, motions), tracks), motions)
     with ExitStack() as stack:
         stack.enter_context(report_interrupt("the data recorded so far are kept" if output else ""))

@@ -108,7 +108,7 @@ def describe(
         for path in list_part_paths(world):
             click.echo(f"{path} = -")
         return
-    motions = load_motions(world, parse_motion_options(motion), parse_bandwidth_options(bandwidth))
+    motions = load_motions(world, parse_motion_options(motion, world), parse_bandwidth_options(bandwidth))
     with show_progress():
         lines = list(describe(world, motions, topics=verbose))
     for line in lines:

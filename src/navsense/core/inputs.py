@@ -263,10 +263,13 @@ def _read_parts(name: str, kind: FileKind, max_size: int) -> Iterator[bytes]:
 
 
 def read_toml(name: str, kind: FileKind) -> dict[str, Any]:
-    """Parse a TOML file. Raises the kind's error with the line for invalid TOML, and the errors of `read_bytes`."""
+    """Parse a TOML file in UTF-8, with or without a byte order mark.
+
+    Raises the kind's error with the line for invalid TOML, and the errors of `read_bytes`.
+    """
     data = read_bytes(name, kind, MAX_TOML)
     try:
-        text = data.decode()
+        text = data.decode("utf-8-sig")
         _check_toml(name, text, kind)
         return tomllib.loads(text)
     except ValueError as cause:  # not UTF-8, not TOML, an invalid date

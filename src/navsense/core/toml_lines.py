@@ -21,8 +21,8 @@ _TOKENS = re.compile(
 def read_toml_lines(name: str, kind: FileKind) -> tuple[dict[str, Any], Mapping[KeyPath, int]]:
     """Return the tables of a TOML file, and the line of each table and key. Raises the errors of `read_toml`."""
     tables = read_toml(name, kind)
-    text = read_bytes(name, kind, MAX_TOML).decode()
-    return tables, dict(_list_lines(text))
+    text = read_bytes(name, kind, MAX_TOML).decode("utf-8-sig")
+    return tables, dict(_list_lines(text.replace("\r\n", "\n")))
 
 
 def _list_lines(text: str) -> Iterator[tuple[KeyPath, int]]:

@@ -147,6 +147,8 @@ class Run(Mapping[str, Reading]):
             inputs.collect_inputs(self.session.world.sources),  # no output may replace one of these files
             open_output(path, recordings.make_recorded_run(self.session, ros=ros)) as writer,
         ):
+            if isinstance(writer, Publisher):
+                writer.wait_for_subscriber()
             for time_slice in self.slices():
                 writer.write(time_slice)
 
@@ -518,8 +520,11 @@ def _record_run(
         for output in outputs:
             writers.append(open_output(output, recorded_run))
             stack.push(partial(_exit_unless_failed, writers[-1], failed))
-            if isinstance(writers[-1], Publisher):
-                writers[-1].attach_pace(limiter)
+        publishers = [writer for writer in writers if isinstance(writer, Publisher)]
+        for publisher in publishers:  # subscribers can choose among all outputs
+            publisher.wait_for_subscriber()
+        for publisher in publishers:
+            publisher.attach_pace(limiter)
         try:
             for time_slice in compute_paced_slices(session, limiter):
                 for writer in (writer for writer in writers if writer not in failed):

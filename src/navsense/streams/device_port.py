@@ -33,24 +33,23 @@ class DevicePublisher(Publisher):
     """Publishes the output of one instrument to the clients of a TCP port."""
 
     def __init__(self, url: StreamUrl, recorded_run: RecordedRun, device_format: DeviceFormat) -> None:
-        """Listen, and wait for the first client. Raises `RecordingError`."""
+        """Listen. Raises `RecordingError`."""
         check_recorded_run(url.text, recorded_run, "a device port")
-        sensor, wait = _select(url, recorded_run.world, device_format), parse_wait(url, CONNECT_TIMEOUT)
+        sensor, self._wait = _select(url, recorded_run.world, device_format), parse_wait(url, CONNECT_TIMEOUT)
         self._encoder = InstrumentEncoder(recorded_run.world, device_format, sensor, url.options.get("frame", ""))
         self._is_open = True
         self._server = TcpServer(url.host, _get_port(url), Where(url.text))
         self.url = self._server.name = url.with_port(self._server.port)
         LOG.info("%s: serves all clients", self.url)
-        try:
-            self._server.wait(wait)
-        except BaseException:
-            self._server.abort()
-            raise
 
     @property
     def subscriber_count(self) -> int:
         """The number of clients so far."""
         return self._server.client_count
+
+    def wait_for_subscriber(self) -> None:
+        """Wait for the first client."""
+        self._server.wait(self._wait)
 
     def write(self, time_slice: TimeSlice) -> None:
         """Send the output of the instrument in a time slice to all clients, without waiting for them."""

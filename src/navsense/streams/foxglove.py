@@ -56,8 +56,8 @@ class FoxglovePublisher(Publisher):
     """Publishes a run to the apps of Foxglove, and to other clients of their WebSocket protocol."""
 
     def __init__(self, url: StreamUrl, recorded_run: RecordedRun) -> None:
-        """Start the server, and wait for the first subscriber. Raises `RecordingError`."""
-        wait = parse_wait(url, CONNECT_TIMEOUT)
+        """Start the server. Raises `RecordingError`."""
+        self._wait = parse_wait(url, CONNECT_TIMEOUT)
         check_recorded_run(url.text, recorded_run, "Foxglove")
         check_library(url)
         from navsense.streams.foxglove_server import FoxgloveServer
@@ -84,17 +84,20 @@ class FoxglovePublisher(Publisher):
                 self._get_channel(channel)
             for block in self._builder.build_static_transforms():
                 self._queue(block)
-            LOG.info("%s: open ws://%s:%d in Foxglove", self.url, url.host, self._server.port)
-            if wait > 0.0 and not self._server.has_subscriber.wait(wait):
-                LOG.warning("%s: no client subscribed within %g s; the run continues", self.url, wait)
         except BaseException:
             self.abort()
             raise
+        LOG.info("%s: open ws://%s:%d in Foxglove", self.url, url.host, self._server.port)
 
     @property
     def subscriber_count(self) -> int:
         """The number of clients so far that subscribed to a channel."""
         return self._server.client_count
+
+    def wait_for_subscriber(self) -> None:
+        """Wait for the first client that subscribes to a channel."""
+        if self._wait > 0.0 and not self._server.has_subscriber.wait(self._wait):
+            LOG.warning("%s: no client subscribed within %g s; the run continues", self.url, self._wait)
 
     def attach_pace(self, pace: Pace | None) -> None:
         """Let the clients pause the run and change its speed."""

@@ -304,8 +304,8 @@ class FoxgloveServer:
                         LOG.warning("%s: client %s did not receive all messages", self.name, client.name)
                     client.connection.transport.abort()
             for connection in OPEN_CONNECTIONS:
-                is_new = connection.server is server and connection.state is State.CONNECTING
-                if is_new:  # otherwise the end waits for its handshake
+                is_new = connection.state is State.CONNECTING  # the end would wait for its handshake
+                if connection.server is server and (is_new or not is_complete):
                     connection.transport.abort()
             server.close()
 
@@ -337,6 +337,9 @@ class FoxgloveServer:
         try:
             async for request in connection:
                 self._handle(client, request)
+                # It asks, but does not read the answers. Transports have no event for this.
+                while client.queue_bytes > MAX_QUEUE_BYTES:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
         except ConnectionClosed:
             pass
         finally:

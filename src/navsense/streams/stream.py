@@ -88,6 +88,9 @@ class Publisher(RecordingWriter):
         """The number of subscribers so far; 0 if the stream does not know them."""
         return 0
 
+    def wait_for_subscriber(self) -> None:
+        """Wait for the first subscriber, for the time that the URL gives. A stream that does not wait does nothing."""
+
     def attach_pace(self, pace: Pace | None) -> None:
         """Get the pace of the run, None for a run as fast as possible. A stream without controls does nothing."""
 
