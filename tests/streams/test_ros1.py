@@ -296,6 +296,7 @@ def test_close_does_not_wait_for_a_subscriber_that_does_not_read(
     assert time.monotonic() - start < 5.0
     assert f"subscriber /test_subscriber at 127.0.0.1:{stalled.socket.getsockname()[1]} of topic {IMU}" in caplog.text
     assert "did not receive all data" in caplog.text
+    assert re.search(rf"topic {IMU}: [\d,]+ messages dropped", caplog.text)
     stalled.leave()
     stalled.reads.set()
 

@@ -151,7 +151,8 @@ class Node:
         self._peer_number = self._warning_count = 0
         self._connected, self._ending = threading.Event(), threading.Event()
         self._wake_sender, self._wake_receiver = socket.socketpair()
-        self._wake_receiver.setblocking(False)
+        for end in (self._wake_sender, self._wake_receiver):
+            end.setblocking(False)
         self._selector = selectors.DefaultSelector()
         for source in (self._listener, self._wake_receiver):
             self._selector.register(source, selectors.EVENT_READ)
@@ -228,6 +229,8 @@ class Node:
             for peer in self._list_subscribers():
                 if peer.queue:
                     self._warn("did not receive all data", peer)
+                    if peer.topic:
+                        peer.topic.dropped += sum(packet.messages for packet in peer.queue)
                     self._disconnect(peer)
                 else:
                     # The subscriber reads to the end and disconnects. Until then the master must list the node: roscpp
