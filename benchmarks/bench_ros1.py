@@ -2,7 +2,7 @@
 
     python benchmarks/bench_ros1.py
 
-The quadrotor of the examples runs for a minute. A process subscribes to all measured values, /clock and /tf, and
+The quadrotor of the examples runs for 20 s. A process subscribes to all measured values, /clock and /tf, and
 discards them. Times are processor times of all threads of the publisher, the smallest of several rounds:
 
 - encoded: the messages of these topics are built and encoded, as for a bag
@@ -40,7 +40,7 @@ sys.path.insert(0, str(ROOT))
 from tests.streams.ros1_peers import RosMaster, pack_header, request_topic  # noqa: E402
 
 WORLD = ROOT / "examples" / "quadrotor.sdf"
-DURATION = 60.0
+DURATION = 20.0
 ROUNDS = 3
 
 DISCARD = """

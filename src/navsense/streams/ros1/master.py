@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from navsense.core.text import format_count
 from navsense.streams.ros1 import xmlrpc
 
 LOG = logging.getLogger(__name__)
@@ -87,11 +88,11 @@ class Master:
         self._wake.set()
 
     def close(self, timeout: float = UNREGISTER_TIMEOUT) -> None:
-        """Stop the thread and unregister everything, at most `timeout` (s) and the rest of a call. Never raises."""
+        """Stop the thread and unregister everything, each within `timeout` (s). Never raises."""
         self._ending.set()
         self._wake.set()
         if self._thread.is_alive():
-            self._thread.join(CALL_TIMEOUT + 1.0)
+            self._thread.join(timeout)
         end = time.monotonic() + timeout
         while self._registered:
             one, left = self._registered[-1], max(end - time.monotonic(), 1e-3)
@@ -137,21 +138,31 @@ class Master:
             return
         publishers = _parse_publishers(self.call("getSystemState"))
         types = {name: str(kind) for name, kind in _parse_pairs(self.call("getTopicTypes"))}
+        self._warn_of_others([one for one in registrations if not one.service_uri], publishers, types)
         for one in registrations:
             if one.service_uri:
                 self.call("registerService", one.name, one.service_uri, self._caller_api)
             else:
-                self._warn_of_others(one, publishers.get(one.name, []), types.get(one.name, "*"))
                 self.call("registerPublisher", one.name, one.type, self._caller_api)
             self._registered.append(one)
+            if self._ending.is_set():
+                return
 
-    def _warn_of_others(self, topic: Registration, publishers: list[str], known_type: str) -> None:
-        """Warn of other publishers of a topic, and of another type."""
-        others = [node for node in publishers if node != self._caller_id]
-        if others and topic.name not in SHARED_TOPICS:
-            LOG.warning("%s: topic %s has another publisher: %s", self._name, topic.name, ", ".join(others))
-        if known_type not in ("*", topic.type):
-            LOG.warning("%s: topic %s is %s, but others know %s", self._name, topic.name, topic.type, known_type)
+    def _warn_of_others(
+        self, topics: list[Registration], publishers: Mapping[str, list[str]], types: Mapping[str, str]
+    ) -> None:
+        """Warn once of each other node that publishes some of the topics, and of topics that have another type."""
+        shared: dict[str, list[str]] = {}
+        for topic in topics:
+            for node in publishers.get(topic.name, []):
+                if node != self._caller_id and topic.name not in SHARED_TOPICS:
+                    shared.setdefault(node, []).append(topic.name)
+            if types.get(topic.name, "*") not in ("*", topic.type):
+                known = types[topic.name]
+                LOG.warning("%s: topic %s is %s, but others know %s", self._name, topic.name, topic.type, known)
+        for node, names in shared.items():
+            more = f", and {format_count(len(names) - 1, 'other topic')}" if len(names) > 1 else ""
+            LOG.warning("%s: node %s publishes topic %s too%s", self._name, node, names[0], more)
 
 
 def _parse_pairs(value: Any) -> list[tuple[str, Any]]:

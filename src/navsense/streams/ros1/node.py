@@ -58,7 +58,7 @@ class Packet(NamedTuple):
 
 
 @dataclass(eq=False)
-class Topic:
+class PublishedTopic:
     """A topic that the node publishes.
 
     type, md5, definition: of its messages; the type as in `sensor_msgs/Imu`.
@@ -109,7 +109,7 @@ class _Peer:
     name: str
     number: int
     deadline: float
-    topic: Topic | None = None
+    topic: PublishedTopic | None = None
     service: Service | None = None
     is_persistent: bool = False
     caller_id: str = ""
@@ -145,13 +145,14 @@ class Node:
         self.host: str = host
         self.port: int = self._listener.getsockname()[1]
         self._lock = threading.Lock()
-        self._topics: dict[str, Topic] = {}
+        self._topics: dict[str, PublishedTopic] = {}
         self._services: dict[str, Service] = {}
         self._peers: dict[socket.socket, _Peer] = {}
         self._peer_number = self._warning_count = 0
         self._connected, self._ending = threading.Event(), threading.Event()
         self._wake_sender, self._wake_receiver = socket.socketpair()
-        self._wake_receiver.setblocking(False)
+        for end in (self._wake_sender, self._wake_receiver):
+            end.setblocking(False)
         self._selector = selectors.DefaultSelector()
         for source in (self._listener, self._wake_receiver):
             self._selector.register(source, selectors.EVENT_READ)
@@ -180,7 +181,7 @@ class Node:
         """The URI of the Slave API."""
         return f"http://[{self.host}]:{self.port}/" if ":" in self.host else f"http://{self.host}:{self.port}/"
 
-    def add_topic(self, topic: Topic) -> None:
+    def add_topic(self, topic: PublishedTopic) -> None:
         """Accept subscribers of a topic."""
         with self._lock:
             self._topics[topic.name] = topic
@@ -200,7 +201,7 @@ class Node:
         if seconds > 0.0 and not self._connected.wait(seconds):
             LOG.warning("%s: no subscriber connected within %g s; the run continues", self._name, seconds)
 
-    def publish(self, topic: Topic, packets: Sequence[Packet]) -> None:
+    def publish(self, topic: PublishedTopic, packets: Sequence[Packet]) -> None:
         """Send messages to the subscribers of a topic, or queue them. A packet of a latched topic is one message.
 
         An empty queue is sent from here: a wake of the thread costs more than the call of the operating system.
@@ -228,6 +229,8 @@ class Node:
             for peer in self._list_subscribers():
                 if peer.queue:
                     self._warn("did not receive all data", peer)
+                    if peer.topic:
+                        peer.topic.dropped += sum(packet.messages for packet in peer.queue)
                     self._disconnect(peer)
                 else:
                     # The subscriber reads to the end and disconnects. Until then the master must list the node: roscpp
