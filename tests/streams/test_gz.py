@@ -6,6 +6,7 @@ All tests with discovery run in a network namespace of their own, or are skipped
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import logging
 import os
 import re
@@ -26,6 +27,7 @@ import navsense as ns
 from navsense import streams
 from navsense.core.errors import RecordingError
 from navsense.recordings import gazebo
+from navsense.recordings.dataset import cut_time_slice
 from navsense.recordings.info import make_recorded_run
 from navsense.runner.run import Run
 from navsense.streams.gz import discovery as discovery_module
@@ -121,19 +123,8 @@ def subscribe(publisher: streams.Publisher, peer: GzPeer, *topics: str) -> None:
 
 def list_slices(run: Run, length: float = 0.05) -> list[ns.core.readings.TimeSlice]:
     """Return the run in time slices of a length (s)."""
-    (whole,) = run.slices()
-    slices = []
-    for n in range(round(run.session.duration / length)):
-        start, end = n * length, (n + 1) * length
-        parts = {}
-        for field in ("readings", "truth"):
-            series = getattr(whole, field)
-            parts[field] = {
-                name: one.select_rows(int((one.time < start).sum()), int((one.time < end).sum()))
-                for name, one in series.items()
-            }
-        slices.append(dataclasses.replace(whole, start=start, end=end, current=None, **parts))
-    return slices
+    ends = [n * length for n in range(round(run.session.duration / length) + 1)]
+    return [cut_time_slice(run.readings, run.truth, None, start, end) for start, end in itertools.pairwise(ends)]
 
 
 def read_recording(run: Run, folder: Path) -> dict[str, list[tuple[int, bytes]]]:

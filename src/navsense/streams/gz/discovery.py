@@ -22,7 +22,7 @@ import enum
 import ipaddress
 import logging
 import os
-import select
+import selectors
 import socket
 import struct
 import sys
@@ -154,6 +154,9 @@ class Discovery:
                 f"discovery on {host} with the group {self._group[0]} cannot be opened: {os.strerror(error.errno or 0)}"
             )
             raise RecordingError(what.lower(), where=where, remedy="name an IPv4 address of this machine") from error
+        self._selector = selectors.DefaultSelector()
+        for source in (self._socket, self._wake_receiver):
+            self._selector.register(source, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._serve, name="navsense-gz", daemon=True)
         try:
             self._thread.start()
@@ -207,9 +210,8 @@ class Discovery:
                 next_heartbeat = now + HEARTBEAT_INTERVAL
                 for body in (self._encode_message(MessageType.HEARTBEAT), *self._adverts.values()):
                     self._send(body)
-            sources = (self._socket, self._wake_receiver)
-            ready, _, _ = select.select(sources, (), (), max(next_heartbeat - time.monotonic(), 0.0))
-            if self._socket in ready:
+            ready = self._selector.select(max(next_heartbeat - time.monotonic(), 0.0))
+            if any(key.fileobj is self._socket for key, _ in ready):
                 self._receive()
         self._send(self._encode_message(MessageType.BYE))
         self._close_sockets()
@@ -260,7 +262,7 @@ class Discovery:
             LOG.warning("%s: further warnings about the discovery are not logged", self._where)
 
     def _close_sockets(self) -> None:
-        for one in (self._socket, self._wake_receiver, self._wake_sender):
+        for one in (self._selector, self._socket, self._wake_receiver, self._wake_sender):
             one.close()
 
 
