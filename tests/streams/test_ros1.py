@@ -609,7 +609,8 @@ def test_run_waits_for_the_first_subscriber(master: RosMaster, tmp_path: Path) -
 
 def test_missing_subscriber_is_a_warning(master: RosMaster, run: Run, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    open_publisher(master, run, "?wait=0.01").close()
+    with open_publisher(master, run, "?wait=0.01") as publisher:
+        publisher.wait_for_subscriber()
     assert "no subscriber connected within 0.01 s; the run continues" in caplog.text
     assert "no subscriber connected" in caplog.messages[-1]
 

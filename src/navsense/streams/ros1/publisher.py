@@ -117,8 +117,8 @@ class Ros1Publisher(Publisher):
     """Publishes a run as a ROS 1 node."""
 
     def __init__(self, url: StreamUrl, recorded_run: RecordedRun) -> None:
-        """Register at the master, and wait for the first subscriber. Raises `RecordingError`."""
-        wait, where = parse_wait(url, CONNECT_TIMEOUT), Where(url.text)
+        """Register at the master. Raises `RecordingError`."""
+        self._wait, where = parse_wait(url, CONNECT_TIMEOUT), Where(url.text)
         check_recorded_run(url.text, recorded_run, "ROS 1")
         self._run = replace(recorded_run, ros=HUMBLE)  # ROS 1 has the same definitions
         self._builder = MessageBuilder(self._run)
@@ -146,8 +146,6 @@ class Ros1Publisher(Publisher):
             self._send()
             topics = [publication.topic for publication in self._publications.values()]
             self._master.start(Registration(topic.name, topic.type) for topic in topics)
-            LOG.info("%s: node %s publishes %s", self.url, caller_id, format_count(len(topics), "topic"))
-            self._node.wait(wait)
         except MasterError as error:
             self.abort()
             raise RecordingError(
@@ -156,11 +154,16 @@ class Ros1Publisher(Publisher):
         except BaseException:
             self.abort()
             raise
+        LOG.info("%s: node %s publishes %s", self.url, caller_id, format_count(len(topics), "topic"))
 
     @property
     def subscriber_count(self) -> int:
         """The number of subscriptions so far, of all topics."""
         return self._node.subscriber_count
+
+    def wait_for_subscriber(self) -> None:
+        """Wait for the first subscriber of any topic."""
+        self._node.wait(self._wait)
 
     def attach_pace(self, pace: Pace | None) -> None:
         """Offer the service NODE/pause of type `std_srvs/SetBool`, which lets the run wait."""
