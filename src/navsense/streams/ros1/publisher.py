@@ -146,7 +146,6 @@ class Ros1Publisher(Publisher):
             self._send()
             topics = [publication.topic for publication in self._publications.values()]
             self._master.start(Registration(topic.name, topic.type) for topic in topics)
-            LOG.info("%s: node %s publishes %s", self.url, caller_id, format_count(len(topics), "topic"))
         except MasterError as error:
             self.abort()
             raise RecordingError(
@@ -155,11 +154,16 @@ class Ros1Publisher(Publisher):
         except BaseException:
             self.abort()
             raise
+        LOG.info("%s: node %s publishes %s", self.url, caller_id, format_count(len(topics), "topic"))
 
     @property
     def subscriber_count(self) -> int:
         """The number of subscriptions so far, of all topics."""
         return self._node.subscriber_count
+
+    def wait_for_subscriber(self) -> None:
+        """Wait for the first subscriber of any topic."""
+        self._node.wait(self._wait)
 
     def attach_pace(self, pace: Pace | None) -> None:
         """Offer the service NODE/pause of type `std_srvs/SetBool`, which lets the run wait."""
