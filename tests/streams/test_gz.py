@@ -264,6 +264,24 @@ def test_other_version_of_the_protocol_is_a_warning_once(
     assert expected in caplog.text
 
 
+def test_subscriber_without_the_type_is_a_warning_once(
+    run: Run, peer: GzPeer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One with the type sends NEW_CONNECTION to the process of the publisher."""
+    monkeypatch.setattr(node_module, "REGISTRATION_TIMEOUT", 0.3)
+    with open_publisher(run) as publisher:
+        subscribe(publisher, peer, ALTIMETER)
+        wait_until(lambda: bool(publisher._node._discovery.registered_topics))
+        monkeypatch.setattr(peer, "_tell", lambda *_: None)
+        subscribe(publisher, peer, IMU)
+        for time_slice in list_slices(run)[:10]:
+            publisher.write(time_slice)
+            time.sleep(0.1)
+    (record,) = caplog.records
+    expected = f"a subscriber of {IMU} may expect another type than gz.msgs.IMU; choose ?version= of the subscriber"
+    assert record.getMessage().endswith(expected)
+
+
 GARBAGE = [
     (b"", b""),
     (b"", b"\1"),
@@ -307,15 +325,14 @@ def test_garbage_datagram_is_an_error_of_the_parser(body: bytes, prefix: bytes |
         message = discovery_module.parse_datagram(data)
     except ValueError:
         return
-    assert message.process == "a"
-    assert message.topic == ""
+    assert (message.process, message.topic, message.publisher) == ("a", "", "")
 
 
 def test_discovery_message_is_read() -> None:
     message = Discovery(version=10, process_uuid="p", type=SUBSCRIBE, sub={"topic": "@/a@/b"}, flags={"no_relay": True})
     body = message.SerializeToString()
     parsed = discovery_module.parse_datagram(struct.pack("<H", len(body)) + body)
-    assert parsed == discovery_module.DiscoveryMessage(10, SUBSCRIBE, "p", "@/a@/b", False, True)
+    assert parsed == discovery_module.DiscoveryMessage(10, SUBSCRIBE, "p", "@/a@/b", is_not_for_relays=True)
 
 
 def test_garbage_on_the_port_of_the_messages_is_a_warning_once(

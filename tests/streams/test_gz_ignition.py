@@ -182,13 +182,32 @@ def test_subscriber_in_cpp_receives_every_message(subscriber: Path, network: Non
     with subprocess.Popen([subscriber, IMU], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
         with streams.open_publisher(url, make_recorded_run(run.session)) as publisher:
             publisher.wait_for_subscriber()
+            assert isinstance(publisher, GzPublisher)
             assert publisher.subscriber_count == 1
             publish(run, publisher)
+            assert publisher._node._discovery.registered_topics == {f"@/sea@{IMU}"}
         time.sleep(0.5)
         count, total = program.communicate("\n", timeout=30.0)[0].split()
     assert int(count) == 400
     assert abs(float(total)) > 1e-6
     assert float(total) == np.cumsum(run["imu"]["angular_velocity"][:, 0])[-1]
+
+
+def test_subscriber_in_cpp_of_another_version_is_a_warning(
+    subscriber: Path, network: None, run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    with subprocess.Popen([subscriber, IMU], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+        url = "gz://?partition=sea&version=15&wait=60"
+        with streams.open_publisher(url, make_recorded_run(run.session)) as publisher:
+            publisher.wait_for_subscriber()
+            publish(run, publisher)
+            end = time.monotonic() + 30.0
+            while not caplog.records:
+                assert time.monotonic() < end
+                assert publisher.subscriber_count == 1
+                time.sleep(0.05)
+        assert program.communicate("\n", timeout=30.0)[0] == "0 0\n"
+    assert "may expect another type than gz.msgs.IMU; choose ?version= of the subscriber" in caplog.text
 
 
 def test_subscriber_in_cpp_that_is_killed_is_noticed(subscriber: Path, network: None, run: Run) -> None:

@@ -7,8 +7,8 @@ All programs send to one multicast group. A datagram is the length of the messag
     ADVERTISE                the answer to SUBSCRIBE of a topic that is published here
     BYE                      at the end
 
-Subscribers connect to the address in ADVERTISE. They also send NEW_CONNECTION and END_CONNECTION. The ZeroMQ socket
-gets the same information from the subscriptions, and notices subscribers that vanish, so both are ignored.
+Subscribers connect to the address in ADVERTISE. They send NEW_CONNECTION if they have the type of the topic. The ZeroMQ
+socket knows the subscriptions more exactly, so END_CONNECTION is ignored.
 
 Datagrams with the flag RELAY come from another network; they are forwarded to the group with the flag NO_RELAY.
 
@@ -28,7 +28,7 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from navsense.core.errors import RecordingError, Where
@@ -66,6 +66,7 @@ class MessageType(enum.IntEnum):
     SUBSCRIBE = 2
     HEARTBEAT = 4
     BYE = 5
+    NEW_CONNECTION = 6
 
 
 @dataclass(frozen=True)
@@ -80,37 +81,57 @@ class AdvertisedTopic:
 class DiscoveryMessage:
     """The fields of a discovery message that a publisher needs.
 
-    topic: of SUBSCRIBE; "" in other messages.
     process: UUID of the sender.
+    topic: of SUBSCRIBE and NEW_CONNECTION; "" in other messages.
+    publisher: UUID of the process to which NEW_CONNECTION is addressed; "" in other messages.
     """
 
     version: int = 0
     type: int = 0
     process: str = ""
     topic: str = ""
+    publisher: str = ""
     is_relayed: bool = False
     is_not_for_relays: bool = False
+
+
+Fields = Mapping[int, int | bytes]
+"""Tag (number and wire type) of each field of a message -> its value."""
+
+
+def _get_text(fields: Fields, number: int) -> str:
+    value = fields.get(number << 3 | LENGTH_DELIMITED, b"")
+    return value.decode() if isinstance(value, bytes) else ""
+
+
+def _get_number(fields: Fields, number: int) -> int:
+    value = fields.get(number << 3 | VARINT, 0)
+    return value if isinstance(value, int) else 0
+
+
+def _get_message(fields: Fields, number: int) -> Fields:
+    value = fields.get(number << 3 | LENGTH_DELIMITED, b"")
+    return dict(iterate_fields(value)) if isinstance(value, bytes) else {}
 
 
 def parse_datagram(data: bytes) -> DiscoveryMessage:
     """Return the message of a datagram. Raises `ValueError`."""
     if len(data) < 2 or int.from_bytes(data[:2], "little") != len(data) - 2:
         raise ValueError("its length is wrong")
-    values: dict[int, int | bytes] = dict(iterate_fields(data[2:]))
-    flags, subscriber = (
-        dict(iterate_fields(body)) if isinstance(body := values.get(number << 3 | LENGTH_DELIMITED), bytes) else {}
-        for number in (5, 6)
-    )
-    process, topic = values.get(3 << 3 | LENGTH_DELIMITED, b""), subscriber.get(1 << 3 | LENGTH_DELIMITED, b"")
-    version, kind = values.get(2 << 3 | VARINT, 0), values.get(4 << 3 | VARINT, 0)
-    if not (
-        isinstance(process, bytes) and isinstance(topic, bytes) and isinstance(version, int) and isinstance(kind, int)
-    ):
-        raise ValueError("a field has another type")  # noqa: TRY004 as the other errors of the decoder
+    fields = dict(iterate_fields(data[2:]))
+    flags, subscriber, publisher = (_get_message(fields, number) for number in (5, 6, 7))
+    process = _get_text(fields, 3)
     if not process:
         raise ValueError("it has no sender")
-    is_relayed, is_not_for_relays = (bool(flags.get(number << 3 | VARINT)) for number in (1, 2))
-    return DiscoveryMessage(version, kind, process.decode(), topic.decode(), is_relayed, is_not_for_relays)
+    return DiscoveryMessage(
+        version=_get_number(fields, 2),
+        type=_get_number(fields, 4),
+        process=process,
+        topic=_get_text(subscriber, 1) or _get_text(publisher, 1),
+        publisher=_get_text(_get_message(publisher, 6), 1),
+        is_relayed=bool(_get_number(flags, 1)),
+        is_not_for_relays=bool(_get_number(flags, 2)),
+    )
 
 
 def encode_datagram(body: bytes, *, is_relayed: bool = False, is_not_for_relays: bool = False) -> bytes:
@@ -121,7 +142,10 @@ def encode_datagram(body: bytes, *, is_relayed: bool = False, is_not_for_relays:
 
 
 class Discovery:
-    """Advertises topics, in its own thread, until `close`."""
+    """Advertises topics, in its own thread, until `close`.
+
+    registered_topics: full names of the topics that a subscriber with their type has asked for.
+    """
 
     def __init__(
         self, settings: Settings, host: str, address: str, process: str, topics: Sequence[AdvertisedTopic], where: Where
@@ -142,6 +166,7 @@ class Discovery:
         if self._is_loopback and settings.relays:
             LOG.warning("%s: relays are ignored, as other machines cannot reach %s; name another host", where, host)
         self._adverts = {topic.name: self._encode_advert(topic, address) for topic in topics}
+        self.registered_topics: set[str] = set()
         self._warned: set[str] = set()
         self._ending = threading.Event()
         self._wake_receiver, self._wake_sender = socket.socketpair()
@@ -249,8 +274,12 @@ class Discovery:
             return
         if not message.is_not_for_relays:
             self._send_to_relays(data[2:])
-        if message.type == MessageType.SUBSCRIBE and message.topic in self._adverts:
+        if message.topic not in self._adverts:
+            return
+        if message.type == MessageType.SUBSCRIBE:
             self._send(self._adverts[message.topic])
+        elif message.type == MessageType.NEW_CONNECTION and message.publisher == self._process:
+            self.registered_topics.add(message.topic)
 
     def _warn(self, key: str, text: str) -> None:
         """Log a warning about a peer, once for each key."""

@@ -33,6 +33,9 @@ LOG = logging.getLogger(__name__)
 CLOSE_TIMEOUT = 5.0
 """Longest time (s) that `close` waits until the subscribers have received their queues."""
 
+REGISTRATION_TIMEOUT = 3.0
+"""Time (s) after a subscription within which a subscriber sends NEW_CONNECTION."""
+
 MAX_INPUT_BYTES = 1 << 16
 """Longest message from a subscriber (bytes). A subscription has the name of a topic; a longer message is invalid."""
 
@@ -44,11 +47,13 @@ class PublishedTopic:
     """A topic of a node.
 
     has_subscribers: true if a subscriber has asked for it.
+    check_time: monotonic time (s) at which a subscriber should have sent NEW_CONNECTION; None without a check.
     """
 
     def __init__(self, topic: AdvertisedTopic, address: str) -> None:
         """Encode the frames that all messages have."""
         self.topic, self.has_subscribers = topic, False
+        self.check_time: float | None = None
         self.name, self.address, self.type = topic.name.encode(), address.encode(), topic.type.encode()
         self.count = 0
 
@@ -120,7 +125,20 @@ class Node:
         if filters != self._filters:
             self._filters = filters
             for topic in self.topics.values():
-                topic.has_subscribers = any(topic.name.startswith(text) for text in filters)
+                had_subscribers, topic.has_subscribers = topic.has_subscribers, any(map(topic.name.startswith, filters))
+                if topic.has_subscribers != had_subscribers:
+                    topic.check_time = time.monotonic() + REGISTRATION_TIMEOUT if topic.has_subscribers else None
+        self._check_registrations()
+
+    def _check_registrations(self) -> None:
+        """Log topics whose subscribers do not have their type: they receive the messages and ignore them."""
+        now = time.monotonic()
+        for topic in self.topics.values():
+            if topic.check_time is not None and now >= topic.check_time:
+                topic.check_time = None
+                if topic.topic.name not in self._discovery.registered_topics:
+                    text = f"a subscriber of {topic.topic.name} may expect another type than {topic.topic.type}"
+                    LOG.warning("%s: %s; choose ?version= of the subscriber", self._where, text)
 
     def _warn_of_stranger(self) -> None:
         """Log once that a program has connected that is not a node. ZeroMQ does not tell its address."""
