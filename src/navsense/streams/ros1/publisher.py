@@ -181,10 +181,6 @@ class Ros1Publisher(Publisher):
         self._node.add_service(service)
         self._master.add(Registration(service.name, service.type, self._node.service_uri))
 
-    def wait_for_subscriber(self) -> None:
-        """Wait for the first subscriber."""
-        self._node.wait(self._wait)
-
     def _list_first_channels(self) -> list[OutputChannel]:
         """Return the channels that are registered before the run starts. The others follow with their first message."""
         clock = OutputChannel(self._run.topics.get_common_topic(CLOCK), world_messages.make_clock_encoder())
