@@ -366,6 +366,7 @@ def test_a_ramp_of_too_many_steps_is_an_error_at_once(turn_rate: float, kind: Dr
         VelocityCommands(np.array([0.0, 1e4, 2e4, 3e4]), np.outer([1, -1, 1, 1], commands[0]), None, limits, drive)
 
 
+@pytest.mark.compiled
 def test_a_step_of_a_ramp_takes_160_bytes() -> None:
     """The bytes of numbers at the peak; checks of a step take up to 20 more."""
     limits = CommandLimits(max_angular_acceleration=1.0)
