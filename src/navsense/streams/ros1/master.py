@@ -53,7 +53,6 @@ class Master:
 
     def __init__(self, host: str, port: int, *, caller_id: str, caller_api: str, name: str) -> None:
         """Store the address of the master, the name and the URI of the node. Log messages begin with `name`."""
-        self.uri = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
         self._address, self._caller_id, self._caller_api, self._name = (host, port), caller_id, caller_api, name
         self._wanted: list[Registration] = []
         self._registered: list[Registration] = []

@@ -128,9 +128,9 @@ class _Peer:
 class Node:
     """A ROS 1 node with publishers and services."""
 
-    def __init__(self, host: str, caller_id: str, master_uri: str, where: Where) -> None:
-        """Listen on a free port of `host`. Log messages begin with `where`. Raises `RecordingError`."""
-        self.caller_id, self._master_uri, self._name = caller_id, master_uri, str(where)
+    def __init__(self, host: str, *, caller_id: str, master_uri: str, name: str, where: Where) -> None:
+        """Listen on a free port of `host`. Log messages begin with `name`. Raises `RecordingError`."""
+        self.caller_id, self._master_uri, self._name = caller_id, master_uri, name
         self.shutdown_reason = ""
         """Why another program has shut the node down, "" if none has."""
         self.subscriber_count = self.sent_messages = 0

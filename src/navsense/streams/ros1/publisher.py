@@ -136,7 +136,8 @@ class Ros1Publisher(Publisher):
         name = url.options.get("node", f"navsense_{os.getpid()}_{time.time_ns() // 1_000_000}")
         caller_id = "/" + name.removeprefix("/")
         master_host = f"[{url.host}]" if ":" in url.host else url.host
-        self._node = Node(host, caller_id, f"http://{master_host}:{port}/", where)
+        master_uri = f"http://{master_host}:{port}/"
+        self._node = Node(host, caller_id=caller_id, master_uri=master_uri, name=self.url, where=where)
         self._master = Master(url.host, port, caller_id=caller_id, caller_api=self._node.uri, name=self.url)
         try:
             for channel in self._list_first_channels():
