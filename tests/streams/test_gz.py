@@ -383,7 +383,7 @@ def test_slow_subscriber_loses_messages_and_delays_nobody(
             received.append(int(frames[2][:8]))
 
     def is_received(count: int) -> bool:
-        return len(received) > count
+        return len(received) >= count
 
     with open_publisher(run) as publisher:
         subscribe(publisher, slow_peer, IMU)
@@ -391,9 +391,9 @@ def test_slow_subscriber_loses_messages_and_delays_nobody(
         reading = threading.Thread(target=receive)
         reading.start()
         topic = publisher._node.topics[IMU]
-        for n in range(200):  # 60 MB, more than the buffers of the sockets
-            publisher._node.send([(topic, b"%08d" % (1000 * n + i) + bytes(292)) for i in range(1000)])
-            wait_until(partial(is_received, 1000 * n - 500))
+        for n in range(400):  # 60 MB, more than the buffers of the sockets; ZeroMQ may count 1000 more as unread
+            publisher._node.send([(topic, b"%08d" % (500 * n + i) + bytes(292)) for i in range(500)])
+            wait_until(partial(is_received, 500 * (n + 1)))
         reading.join()
         start = time.monotonic()
     assert time.monotonic() - start < 2.0

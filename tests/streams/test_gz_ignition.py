@@ -183,7 +183,7 @@ def test_subscriber_in_cpp_receives_every_message(subscriber: Path, network: Non
         with streams.open_publisher(url, make_recorded_run(run.session)) as publisher:
             publisher.wait_for_subscriber()
             assert isinstance(publisher, GzPublisher)
-            assert publisher.subscriber_count == 1
+            assert publisher.subscriber_count > 0
             publish(run, publisher)
             assert publisher._node._discovery.registered_topics == {f"@/sea@{IMU}"}
         time.sleep(0.5)
@@ -204,7 +204,7 @@ def test_subscriber_in_cpp_of_another_version_is_a_warning(
             end = time.monotonic() + 30.0
             while not caplog.records:
                 assert time.monotonic() < end
-                assert publisher.subscriber_count == 1
+                assert publisher.subscriber_count > 0
                 time.sleep(0.05)
         assert program.communicate("\n", timeout=30.0)[0] == "0 0\n"
     assert "may expect another type than gz.msgs.IMU; choose ?version= of the subscriber" in caplog.text

@@ -65,7 +65,7 @@ class GzPublisher(Publisher):
 
     @property
     def subscriber_count(self) -> int:
-        """The number of subscriptions so far."""
+        """The number of subscriptions so far. Some programs repeat theirs."""
         if self._is_open:
             self._node.update_subscribers()
         return self._node.subscriber_count
