@@ -216,7 +216,7 @@ def test_message_with_a_latency_is_sent_at_its_arrival(master: RosMaster, run: R
 def test_messages_are_taken_in_order_of_arrival(widths: tuple[int, ...]) -> None:
     """Blocks of one topic whose latencies change their order, of one size and of several. Equal times keep theirs."""
     arrivals = ([3, 1, 2, 9], [2, 8, 5, 5], [4, 4])
-    topic = node_module.PublishedTopic("/t", "x/Y", "", "")
+    topic = node_module.Ros1Topic("/t", "x/Y", "", "")
     publication = publisher_module._Publication(topic)
     rows: list[tuple[int, bytes]] = []
     for width, times in zip(widths, arrivals, strict=True):

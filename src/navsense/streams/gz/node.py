@@ -43,7 +43,7 @@ MAX_INPUTS = 10_000
 """Number of subscriptions that are handled at a time."""
 
 
-class PublishedTopic:
+class GzTopic:
     """A topic of a node.
 
     has_subscribers: true if a subscriber has asked for it.
@@ -58,7 +58,7 @@ class PublishedTopic:
         self.count = 0
 
 
-class Node:
+class GzNode:
     """Publishes topics. One thread at a time calls its methods."""
 
     def __init__(self, settings: Settings, topics: Sequence[AdvertisedTopic], where: Where) -> None:
@@ -75,7 +75,7 @@ class Node:
             self._socket = self._open_socket(settings, host)
             address = self._socket.get_string(zmq.LAST_ENDPOINT)
             self.port = int(address.rpartition(":")[2])
-            self.topics = {topic.name: PublishedTopic(topic, address) for topic in topics}
+            self.topics = {topic.name: GzTopic(topic, address) for topic in topics}
             self._discovery = Discovery(settings, host, address, str(uuid4()), topics, where)
         except BaseException:
             self._context.destroy(linger=0)
@@ -156,7 +156,7 @@ class Node:
                 self._read_subscriptions()
         return self.subscriber_count > 0
 
-    def send(self, messages: Iterable[tuple[PublishedTopic, bytes]]) -> None:
+    def send(self, messages: Iterable[tuple[GzTopic, bytes]]) -> None:
         """Send messages without waiting for a subscriber."""
         zmq, send = self._zmq, self._socket.send
         last, more = zmq.NOBLOCK, zmq.NOBLOCK | zmq.SNDMORE
@@ -176,7 +176,7 @@ class Node:
                 send(data, more)
                 send(topic.type, last)
 
-    def _send_frames(self, topic: PublishedTopic, data: bytes) -> None:
+    def _send_frames(self, topic: GzTopic, data: bytes) -> None:
         """Send a message with statistics."""
         frames = [topic.name, topic.address, data, topic.type, struct.pack("<QQ", _now_ms(), topic.count)]
         topic.count += 1
@@ -185,7 +185,7 @@ class Node:
         except self._zmq.Again:
             self._drop(topic, data)
 
-    def _drop(self, topic: PublishedTopic, data: bytes) -> None:
+    def _drop(self, topic: GzTopic, data: bytes) -> None:
         """Send a message to the subscribers whose queue is not full."""
         self.overflow_count += 1
         if self.overflow_count == 1:

@@ -21,7 +21,7 @@ from navsense.recordings.base import check_recorded_run, make_closed_error
 from navsense.recordings.gazebo import GazeboPackage, NumberedEncoder
 from navsense.recordings.info import RecordedRun
 from navsense.streams.gz.discovery import AdvertisedTopic
-from navsense.streams.gz.node import Node, PublishedTopic, import_zmq
+from navsense.streams.gz.node import GzNode, GzTopic, import_zmq
 from navsense.streams.gz.settings import OPTIONS, Settings, read_settings
 from navsense.streams.gz.versions import get_package
 from navsense.streams.stream import Publisher, Stream, StreamUrl
@@ -47,9 +47,9 @@ class GzPublisher(Publisher):
         sensors = package.list_sensors(recorded_run)
         self._encoders = {sensor.name: NumberedEncoder(package, sensor) for sensor in sensors}
         topics = {name: self._make_topic(settings, name) for name in self._encoders}
-        self._node = Node(settings, list(topics.values()), Where(url.text))
+        self._node = GzNode(settings, list(topics.values()), Where(url.text))
         self._topics = {name: self._node.topics[topic.name] for name, topic in topics.items()}
-        self._waiting: list[tuple[int, PublishedTopic, bytes]] = []
+        self._waiting: list[tuple[int, GzTopic, bytes]] = []
         self.url = replace(url, host=settings.host).with_port(self._node.port)
         LOG.info("%s: publishes %d topics in the partition %s", self.url, len(topics), settings.partition)
 

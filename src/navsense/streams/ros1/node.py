@@ -58,7 +58,7 @@ class Packet(NamedTuple):
 
 
 @dataclass(eq=False)
-class PublishedTopic:
+class Ros1Topic:
     """A topic that the node publishes.
 
     type, md5, definition: of its messages; the type as in `sensor_msgs/Imu`.
@@ -109,7 +109,7 @@ class _Peer:
     name: str
     number: int
     deadline: float
-    topic: PublishedTopic | None = None
+    topic: Ros1Topic | None = None
     service: Service | None = None
     is_persistent: bool = False
     caller_id: str = ""
@@ -125,7 +125,7 @@ class _Peer:
     closes: bool = False
 
 
-class Node:
+class Ros1Node:
     """A ROS 1 node with publishers and services."""
 
     def __init__(self, host: str, *, caller_id: str, master_uri: str, name: str, where: Where) -> None:
@@ -145,7 +145,7 @@ class Node:
         self.host: str = host
         self.port: int = self._listener.getsockname()[1]
         self._lock = threading.Lock()
-        self._topics: dict[str, PublishedTopic] = {}
+        self._topics: dict[str, Ros1Topic] = {}
         self._services: dict[str, Service] = {}
         self._peers: dict[socket.socket, _Peer] = {}
         self._peer_number = self._warning_count = 0
@@ -181,7 +181,7 @@ class Node:
         """The URI of the Slave API."""
         return f"http://[{self.host}]:{self.port}/" if ":" in self.host else f"http://{self.host}:{self.port}/"
 
-    def add_topic(self, topic: PublishedTopic) -> None:
+    def add_topic(self, topic: Ros1Topic) -> None:
         """Accept subscribers of a topic."""
         with self._lock:
             self._topics[topic.name] = topic
@@ -201,7 +201,7 @@ class Node:
         if seconds > 0.0 and not self._connected.wait(seconds):
             LOG.warning("%s: no subscriber connected within %g s; the run continues", self._name, seconds)
 
-    def publish(self, topic: PublishedTopic, packets: Sequence[Packet]) -> None:
+    def publish(self, topic: Ros1Topic, packets: Sequence[Packet]) -> None:
         """Send messages to the subscribers of a topic, or queue them. A packet of a latched topic is one message.
 
         An empty queue is sent from here: a wake of the thread costs more than the call of the operating system.

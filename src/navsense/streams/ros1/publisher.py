@@ -37,7 +37,7 @@ from navsense.recordings.rosbag.writer import compute_type_hash
 from navsense.recordings.topic_names import CLOCK, TRANSFORMS
 from navsense.streams.device_port import CONNECT_TIMEOUT, parse_wait
 from navsense.streams.ros1.master import Master, MasterError, Registration
-from navsense.streams.ros1.node import Node, Packet, PublishedTopic, Service
+from navsense.streams.ros1.node import Packet, Ros1Node, Ros1Topic, Service
 from navsense.streams.stream import LOOPBACK, Pace, Publisher, Stream, StreamUrl
 from navsense.world import World
 
@@ -67,7 +67,7 @@ class _Publication:
     earliest: the earliest of these times (ns), if there are any.
     """
 
-    topic: PublishedTopic
+    topic: Ros1Topic
     count: int = 0
     has_negative_stamps: bool = False
     packings: dict[OutputChannel, Ros1Packing] = field(default_factory=dict)
@@ -137,7 +137,7 @@ class Ros1Publisher(Publisher):
         caller_id = "/" + name.removeprefix("/")
         master_host = f"[{url.host}]" if ":" in url.host else url.host
         master_uri = f"http://{master_host}:{port}/"
-        self._node = Node(host, caller_id=caller_id, master_uri=master_uri, name=self.url, where=where)
+        self._node = Ros1Node(host, caller_id=caller_id, master_uri=master_uri, name=self.url, where=where)
         self._master = Master(url.host, port, caller_id=caller_id, caller_api=self._node.uri, name=self.url)
         try:
             for channel in self._list_first_channels():
@@ -196,7 +196,7 @@ class Ros1Publisher(Publisher):
             definition = make_ros1_packing(channel.encoder).definition
             md5 = compute_type_hash(channel.encoder.type, definition, 1)
             kind = channel.encoder.type.replace("/msg/", "/")
-            topic = PublishedTopic(channel.topic, kind, md5, definition, latched=channel.latched)
+            topic = Ros1Topic(channel.topic, kind, md5, definition, latched=channel.latched)
             self._publications[channel.topic] = _Publication(topic)
             self._node.add_topic(topic)
             if register:
