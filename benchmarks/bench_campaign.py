@@ -3,6 +3,7 @@
     python benchmarks/bench_campaign.py [RUNS [DURATION]]    of examples/survey_campaign.toml; default 64 runs of 600 s
 
 The campaigns alternate: one worker, two workers, two, one. The time includes start and end of the workers, about 2 s.
+With PYTHONDONTWRITEBYTECODE each process compiles the modules of navsense again, which adds 0.3 s to each campaign.
 The rate is that from the end of the first task to the end of the last one, without this time. A short campaign before
 them compiles the kernels. The limit of both ratios is 2. The memory of a worker is the largest resident set in the
 second and in the last quarter of its campaign. Both are the same if a worker keeps nothing of its finished runs.

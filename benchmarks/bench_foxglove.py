@@ -1,4 +1,4 @@
-"""The Foxglove stream: processor time of a message beyond its encoding, beside the server of foxglove-sdk.
+"""The Foxglove stream: processor time of a message beyond its encoding, compared to the server of foxglove-sdk.
 
     python benchmarks/bench_foxglove.py [SECONDS]        simulated time; default 60
 

@@ -207,7 +207,7 @@ def test_the_chunks_of_a_worker_that_died_are_computed_alone(
 
 
 @pytest.mark.parametrize("failures", [["ValueError: x"], ["ValueError: x", "ValueError: y"], [""]])
-def test_a_warning_says_that_all_runs_fail(
+def test_failure_of_all_runs_is_a_warning(
     failures: list[str], compute: Callable[..., list[int]], caplog: pytest.LogCaptureFixture
 ) -> None:
     def work(chunks: Sequence[RunChunk]) -> list[ChunkRows]:

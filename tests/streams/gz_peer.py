@@ -138,14 +138,14 @@ class GzPeer:
             self.subscriber.connect(advert.address)
             self._addresses.add(advert.address)
         self.subscriber.setsockopt(zmq.SUBSCRIBE, topic.encode())
-        self._tell(NEW_CONNECTION, advert)
+        self._send_connection(NEW_CONNECTION, advert)
 
     def unsubscribe(self, topic: str) -> None:
         """Unsubscribe from a topic."""
         self.subscriber.setsockopt(zmq.UNSUBSCRIBE, topic.encode())
-        self._tell(END_CONNECTION, self.adverts[topic])
+        self._send_connection(END_CONNECTION, self.adverts[topic])
 
-    def _tell(self, kind: int, advert: Advert) -> None:
+    def _send_connection(self, kind: int, advert: Advert) -> None:
         fields = {"topic": advert.topic, "process_uuid": self.process, "node_uuid": self.process}
         self.send(kind, pub=fields | {"msg_pub": {"ctrl": advert.process, "msg_type": advert.type}})
 

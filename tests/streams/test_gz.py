@@ -272,7 +272,7 @@ def test_subscriber_without_the_type_is_a_warning_once(
     with open_publisher(run) as publisher:
         subscribe(publisher, peer, ALTIMETER)
         wait_until(lambda: bool(publisher._node._discovery.registered_topics))
-        monkeypatch.setattr(peer, "_tell", lambda *_: None)
+        monkeypatch.setattr(peer, "_send_connection", lambda *_: None)
         subscribe(publisher, peer, IMU)
         for time_slice in list_slices(run)[:10]:
             publisher.write(time_slice)

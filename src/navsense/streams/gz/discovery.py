@@ -1,4 +1,4 @@
-"""Discovery of Gazebo transport: datagrams that tell the other programs which topics there are.
+"""Discovery of Gazebo transport: datagrams that announce the topics to other programs.
 
 All programs send to one multicast group. A datagram is the length of the message (2 bytes, little endian) and a
 `gz.msgs.Discovery` in protobuf::
@@ -190,7 +190,7 @@ class Discovery:
             raise make_no_thread_error(where) from error
 
     def close(self) -> None:
-        """Say goodbye and stop the thread. Never raises; a second call does nothing."""
+        """Send BYE and stop the thread. Never raises; a second call does nothing."""
         if not self._ending.is_set():
             self._ending.set()
             with contextlib.suppress(OSError):

@@ -141,7 +141,7 @@ class GzNode:
                     LOG.warning("%s: %s; choose ?version= of the subscriber", self._where, text)
 
     def _warn_of_stranger(self) -> None:
-        """Log once that a program has connected that is not a node. ZeroMQ does not tell its address."""
+        """Log once that a program has connected that is not a node. ZeroMQ does not report its address."""
         if not self._has_stranger:
             self._has_stranger = True
             text = "a program that is not a node of Gazebo transport has connected; it is ignored"
@@ -210,7 +210,7 @@ class GzNode:
             self._close(0.0)
 
     def _close(self, timeout: float) -> None:
-        """Close the socket, which sends its queues for at most `timeout` (s), then say goodbye."""
+        """Close the socket, which sends its queues for at most `timeout` (s), then send BYE."""
         with self._lock:
             self._context.destroy(linger=int(1000.0 * timeout))
         self._discovery.close()
