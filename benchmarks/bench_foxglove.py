@@ -31,7 +31,7 @@ from navsense.recordings.info import make_recorded_run
 from navsense.recordings.message_builder import MessageBuilder
 from navsense.simulation.real_time import WALL_STEP
 from navsense.streams.foxglove import FoxglovePublisher
-from navsense.streams.foxglove_server import FoxgloveServer, PlaybackState
+from navsense.streams.foxglove_server import FoxgloveServer, PlaybackState, PlaybackStatus
 
 WORLD = Path(__file__).resolve().parents[1] / "examples" / "quadrotor.sdf"
 
@@ -82,7 +82,7 @@ class NoControls:
 
     def control_playback(self, *, is_paused: bool, speed: float) -> PlaybackState:
         """Change nothing."""
-        return PlaybackState(0, 0, 1.0)
+        return PlaybackState(PlaybackStatus.PLAYING, 0, 1.0)
 
 
 class OurServer:

@@ -36,7 +36,7 @@ from navsense.runner.run import Run
 from navsense.sensors import Dvl, Imu
 from navsense.streams import foxglove, foxglove_server
 from navsense.streams.foxglove import FoxglovePublisher
-from navsense.streams.foxglove_server import FoxgloveServer, PlaybackState
+from navsense.streams.foxglove_server import FoxgloveServer, PlaybackState, PlaybackStatus
 from navsense.testing import example_world
 from tests.streams.foxglove_client import FoxgloveClient, Message
 
@@ -96,7 +96,8 @@ class FixedControls:
         return True
 
     def control_playback(self, *, is_paused: bool, speed: float) -> PlaybackState:
-        return PlaybackState(foxglove_server.PAUSED if is_paused else foxglove_server.PLAYING, 123_456_789, speed)
+        status = PlaybackStatus.PAUSED if is_paused else PlaybackStatus.PLAYING
+        return PlaybackState(status, 123_456_789, speed)
 
 
 class OurServer:
@@ -112,7 +113,7 @@ class OurServer:
         self.server.send([(self.channel.id, log_time, data)], log_time)
 
     def end_playback(self) -> None:
-        self.server.send_playback(PlaybackState(foxglove_server.ENDED, 5, 1.0))
+        self.server.send_playback(PlaybackState(PlaybackStatus.ENDED, 5, 1.0))
 
     def close(self) -> None:
         self.server.close()
@@ -359,8 +360,8 @@ def test_clients_pause_the_run_and_change_its_speed(run: Run) -> None:
     assert not recording.is_alive()
     assert count == results[0].samples["robot::arm::imu"] == 12_000
     states = [struct.unpack("<BBQfBI", state) for state in client.states]
-    assert [(state[1], state[3]) for state in states if state[1] == foxglove_server.PAUSED][-1] == (1, 20.0)
-    assert states[-1][1] == foxglove_server.ENDED
+    assert [(state[1], state[3]) for state in states if state[1] == PlaybackStatus.PAUSED][-1] == (1, 20.0)
+    assert states[-1][1] == PlaybackStatus.ENDED
     changed = [reply for reply in client.replies["parameterValues"] if "id" not in reply]
     assert {one["name"] for reply in changed for one in reply["parameters"]} == {"speed", "paused"}
 

@@ -191,12 +191,12 @@ class FoxglovePublisher(Publisher):
 
     def _make_playback_state(self) -> PlaybackState:
         """Return the state of the run for the playback controls of the clients."""
-        from navsense.streams.foxglove_server import ENDED, PLAYING, PlaybackState
-        from navsense.streams.foxglove_server import PAUSED as IS_PAUSED
+        from navsense.streams.foxglove_server import PlaybackState, PlaybackStatus
 
-        state = IS_PAUSED if self._pace is not None and self._pace.is_paused else PLAYING
+        is_paused = self._pace is not None and self._pace.is_paused
+        status = PlaybackStatus.PAUSED if is_paused else PlaybackStatus.PLAYING
         speed = 1.0 if self._pace is None else self._pace.speed
-        return PlaybackState(state if self._is_open else ENDED, self._time, speed)
+        return PlaybackState(status if self._is_open else PlaybackStatus.ENDED, self._time, speed)
 
 
 def check_library(url: StreamUrl) -> None:

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, Protocol
 from weakref import WeakSet
 
@@ -47,8 +48,14 @@ MESSAGE, TIME, PLAYBACK_STATE = 1, 2, 5
 PLAYBACK_REQUEST = 3
 """Code of the binary message of a client that controls the playback."""
 
-PLAYING, PAUSED, ENDED = 0, 1, 3
-"""States of the playback."""
+
+class PlaybackStatus(IntEnum):
+    """Status of the playback in the protocol."""
+
+    PLAYING = 0
+    PAUSED = 1
+    ENDED = 3
+
 
 STATUS_ERROR = 2
 """Level of a status message."""
@@ -99,15 +106,15 @@ class ServedChannel:
 
 @dataclass(frozen=True)
 class PlaybackState:
-    """The state of the playback: time (ns), and speed in simulated seconds per second of real time."""
+    """The state of the playback: status, time (ns), and speed in simulated seconds per second of real time."""
 
-    state: int
+    status: PlaybackStatus
     time: int
     speed: float
 
     def encode(self, request: bytes = b"") -> bytes:
         """Return the binary message, with the identifier of the request that it answers. The time did not jump."""
-        head = struct.pack("<BBQfBI", PLAYBACK_STATE, self.state, self.time, self.speed, 0, len(request))
+        head = struct.pack("<BBQfBI", PLAYBACK_STATE, self.status, self.time, self.speed, 0, len(request))
         return head + request
 
 
@@ -134,6 +141,7 @@ class _FoxgloveClient:
     channels: the channel of each subscription. subscriptions: the subscription of each channel.
     parameters: the names of the parameters whose changes it gets; all for an empty name.
     dropped: the number of messages that it lost.
+    has_warned: True after the warning of an invalid request.
     """
 
     connection: ServerConnection
@@ -364,10 +372,9 @@ class FoxgloveServer:
                 if channel in subscriptions
             ]
             if client.queue_bytes + size > MAX_QUEUE_BYTES:
-                client.dropped += len(frames)
-                if not client.has_warned:
-                    client.has_warned = True
+                if frames and not client.dropped:
                     LOG.warning("%s: client %s reads too slowly and loses messages", self.name, client.name)
+                client.dropped += len(frames)
                 continue
             client.write(b"".join(frames))
         with self._lock:
@@ -380,15 +387,7 @@ class FoxgloveServer:
                 self._handle_binary(client, request)
             else:
                 self._handle_text(client, inputs.parse_json(request))
-        except (
-            ArithmeticError,
-            AttributeError,
-            LookupError,
-            RecursionError,
-            TypeError,
-            ValueError,
-            struct.error,
-        ) as error:
+        except INVALID_REQUEST_ERRORS as error:
             problem = f"invalid request: {type(error).__name__}: {error}"
             client.write(encode_text({"op": "status", "level": STATUS_ERROR, "message": problem[:1000]}))
             if not client.has_warned:
