@@ -13,20 +13,26 @@ from navsense.streams.stream import (
     is_live,
     list_streams,
     open_publisher,
+    open_subscriber,
     register_stream,
 )
+from navsense.streams.subscriber import DrivenFrame, StampedState, Subscriber
 
 __all__ = [
     "STREAMS",
+    "DrivenFrame",
     "Pace",
     "Publisher",
+    "StampedState",
     "Stream",
     "StreamUrl",
+    "Subscriber",
     "check_url",
     "is_live",
     "is_url",
     "list_streams",
     "open_publisher",
+    "open_subscriber",
     "register_stream",
 ]
 

@@ -1,7 +1,7 @@
 """The contract of a stream, the URLs that address streams, and their registry.
 
-A stream is another program that receives the time slices of a batch run (`record`). A live run (`LiveRun`) has no
-streams. The address of a stream is a URL:
+A stream is another program that receives the time slices of a run (`Publisher`), or that sends the states that a run
+follows (`Subscriber`). The address of a stream is a URL:
 
     SCHEME://HOST:PORT/PATH?OPTION=VALUE
 
@@ -17,9 +17,10 @@ from importlib.metadata import entry_points
 from typing import Protocol
 from urllib.parse import parse_qsl, urlsplit
 
-from navsense.core.errors import RecordingError, Where
+from navsense.core.errors import MotionError, RecordingError, Where
 from navsense.core.plugins import load_plugin
 from navsense.recordings.info import RecordedRun, RecordingWriter
+from navsense.streams.subscriber import DrivenFrame, Subscriber
 from navsense.world import World
 
 LOOPBACK = "127.0.0.1"
@@ -110,6 +111,10 @@ class Stream:
     options: the names of the options that a URL can have.
     check: raises `RecordingError` if a URL is invalid, or the stream cannot publish a world. Opens no connection.
     is_live: a run that publishes to it runs in real time, unless the caller gives a speed.
+    open_subscriber: connects, and returns the subscriber of the states of a frame. Raises `MotionError`. None: the
+        stream sends no states.
+    motion_options: the names of the options that a URL of a motion can have.
+    motion_format: the form of these URLs.
 
     >>> stream = ns.streams.list_streams()[0]
     >>> stream.scheme, stream.url_format
@@ -123,6 +128,9 @@ class Stream:
     options: tuple[str, ...] = ()
     check: Callable[[StreamUrl, World | None], None] = lambda *_: None
     is_live: bool = False
+    open_subscriber: Callable[[StreamUrl, DrivenFrame], Subscriber] | None = None
+    motion_options: tuple[str, ...] = ()
+    motion_format: str = ""
 
 
 ENTRY_POINTS = "navsense.streams"
@@ -163,8 +171,8 @@ def find_stream(scheme: str, where: Where) -> Stream:
     return _STREAMS[scheme]
 
 
-def parse_url(text: str) -> tuple[Stream, StreamUrl]:
-    """Return the parts of a URL, and the stream of its scheme. Raises `RecordingError`."""
+def parse_url(text: str, *, is_motion: bool = False) -> tuple[Stream, StreamUrl]:
+    """Return the parts of the URL of an output or of a motion, and its stream. Raises `RecordingError`."""
     where = Where(text)
     if "://" not in text:
         raise RecordingError("URL without //", where=where, allowed="must be SCHEME://HOST:PORT")
@@ -180,12 +188,13 @@ def parse_url(text: str) -> tuple[Stream, StreamUrl]:
         port_text, allowed = parts.netloc.rpartition(":")[2], "must be a number from 0 to 65535; 0 selects a free port"
         raise RecordingError("port", port_text, where=where, allowed=allowed) from error
     if parts.username is not None or parts.fragment:
-        allowed = f"must be {stream.url_format}"
+        allowed = f"must be {stream.motion_format if is_motion else stream.url_format}"
         raise RecordingError("URL with a user name or a fragment", where=where, allowed=allowed)
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    known = stream.motion_options if is_motion else stream.options
     for option in options:
-        if option not in stream.options:
-            allowed = f"must be one of {', '.join(stream.options)}" if stream.options else "the stream has no options"
+        if option not in known:
+            allowed = f"must be one of {', '.join(known)}" if known else "the stream has no options"
             raise RecordingError("option of the URL", option, where=where, allowed=allowed)
     return stream, StreamUrl(text, parts.scheme, host, port, parts.path, options)
 
@@ -225,3 +234,20 @@ def open_publisher(text: str, recorded_run: RecordedRun) -> Publisher:
     """
     stream, url = parse_url(text)
     return stream.open_publisher(url, recorded_run)
+
+
+def open_subscriber(text: str, frame: DrivenFrame) -> Subscriber:
+    """Connect to the live system of a URL and return the subscriber of the states of a frame.
+
+    Raises `MotionError` if the URL is invalid, if the stream sends no states, or if the connection fails.
+    """
+    try:
+        stream, url = parse_url(text, is_motion=True)
+    except RecordingError as error:
+        where = error.where or Where(text)
+        raise MotionError(error.what, error.value, allowed=error.allowed, where=where, remedy=error.remedy) from error
+    if stream.open_subscriber is None:
+        schemes = [other.scheme for other in list_streams() if other.open_subscriber is not None]
+        allowed = f"sends no states; must be one of {', '.join(schemes)}" if schemes else "sends no states"
+        raise MotionError("scheme of the motion", stream.scheme, allowed=allowed, where=Where(text))
+    return stream.open_subscriber(url, frame)
