@@ -70,8 +70,8 @@ MAX_WARNINGS = 20
 MAX_PUBLISHERS = 100_000
 """Number of publishers that the master may list."""
 
-VERSION, NAMESPACES, PUBLISHERS = "version_init", "topic_namepaces_init", "publishers_init"
-"""Types of the first packets of the master. The second one is spelled like this."""
+FIRST_PACKETS = ("version_init", "topic_namepaces_init", "publishers_init")
+"""Types of the first packets of the master. Gazebo spells the second one like this."""
 
 
 class NodeError(Exception):
@@ -198,26 +198,15 @@ class Node:
             raise NodeError(f"does not answer: {reason.lower()}") from error
         peer = _Peer(connection, f"master {text}")
         self._peers[connection] = peer
-        packets: dict[str, bytes] = {}
         frames: list[bytes] = []
         try:
-            while not {VERSION, NAMESPACES, PUBLISHERS} <= set(packets):
+            while len(frames) < len(FIRST_PACKETS):
                 connection.settimeout(max(end - time.monotonic(), 0.01))
                 data = connection.recv(1 << 16)
-                if not data:
-                    raise NodeError("has closed the connection")
                 frames += peer.frames.add(data)
-                while frames and not {VERSION, NAMESPACES, PUBLISHERS} <= set(packets):
-                    kind, body = decode_packet(frames.pop(0))
-                    if not packets and kind != VERSION:
-                        raise ValueError(f"a packet {show(kind)}")
-                    packets[kind] = body
-            self.version = "".join(decode_texts(packets[VERSION]))
-            if not self.version.startswith("gazebo "):
-                raise ValueError(f"the version {show(self.version)}")
-            self.namespaces = decode_texts(packets[NAMESPACES])
-            for one in decode_nested_list(packets[PUBLISHERS], 1)[:MAX_PUBLISHERS]:
-                self.publishers.append(decode_publish(one))
+                if not data:
+                    break
+            self._read_first_packets(frames[: len(FIRST_PACKETS)])
         except ValueError as error:
             raise NodeError(f"is no master of Gazebo Classic: it sent {error}") from error
         except OSError as error:
@@ -225,9 +214,21 @@ class Node:
         connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._selector.register(connection, selectors.EVENT_READ)
-        for frame in frames:
+        for frame in frames[len(FIRST_PACKETS) :]:
             self._handle_master(frame)
         return peer
+
+    def _read_first_packets(self, frames: Sequence[bytes]) -> None:
+        """Store version, namespaces and publishers. Raises `ValueError`."""
+        packets = [decode_packet(frame) for frame in frames]
+        if [kind for kind, _ in packets] != list(FIRST_PACKETS):
+            raise ValueError(f"{', '.join(show(kind) for kind, _ in packets) or 'nothing'}, and no other packets")
+        self.version = "".join(decode_texts(packets[0][1]))
+        if not self.version.startswith("gazebo "):
+            raise ValueError(f"the version {show(self.version)}")
+        self.namespaces = decode_texts(packets[1][1])
+        publishers = decode_nested_list(packets[2][1], 1)[:MAX_PUBLISHERS]
+        self.publishers = [decode_publish(publisher) for publisher in publishers]
 
     def list_publishers(self, topic: str) -> list[Endpoint]:
         """Return the publishers of a topic."""

@@ -95,10 +95,8 @@ class GazeboClassicSubscriber(Subscriber):
         if self._type == LINK_DATA and not self._node.list_publishers(self._link_topic):
             others = [one.topic for one in self._node.publishers if one.type == LINK_DATA]
             allowed = f"must be one of {', '.join(others[:LISTED_NAMES])}" if others else "no link has one"
-            remedy = "give the link a sensor of type imu, or omit type"
-            raise MotionError(
-                "topic of the link", self._link_topic, where=Where(url.text), allowed=allowed, remedy=remedy
-            )
+            what, remedy = "topic of the link", "give the link a sensor of type imu, or omit type"
+            raise MotionError(what, self._link_topic, where=Where(url.text), allowed=allowed, remedy=remedy)
         self._start = time.monotonic()
         self._node.subscribe(Subscription(self._pose_topic, POSES, self._receive_poses, self._end_topic))
         LOG.info("%s: follows link %s in %s of %s", self.url, self._link, self._pose_topic, self._node.version)
@@ -178,7 +176,7 @@ class GazeboClassicSubscriber(Subscriber):
             self._warn_once("twice", "messages with the stamp of the one before are ignored")
             return
         if step < 0:
-            LOG.warning("%s: %s: the clock jumps back by %.9g s", self.url, self.topic, -step / NANOSECONDS_PER_SECOND)
+            self._warn_once("clock", f"the clock jumps back by {-step / NANOSECONDS_PER_SECOND:.9g} s")
             self._pose, self._period = None, 0
             self._early.clear()
             self._waiting = [link_data]
@@ -231,15 +229,11 @@ class GazeboClassicSubscriber(Subscriber):
         """End with an error if Gazebo has the model, but not its link."""
         if self._entities[0] in found:
             missing = next(entity for entity in self._entities if entity not in found)
-            others = [name for name in names if name.startswith(f"{self._entities[0]}::")]
-            self.fail(
-                f"{missing} is not in {self._pose_topic}", allowed=f"must be one of {', '.join(others[:LISTED_NAMES])}"
-            )
+            others = [name for name in names if name.startswith(f"{self._entities[0]}::")][:LISTED_NAMES]
+            self.fail(f"{missing} is not in {self._pose_topic}", allowed=f"must be one of {', '.join(others)}")
         elif time.monotonic() - self._start > LINK_DATA_TIMEOUT:
-            models = [name for name in names if "::" not in name][:LISTED_NAMES]
-            self._warn_once(
-                "model", f"no pose of {self._entities[0]} in {self._pose_topic} yet, only of {show(', '.join(models))}"
-            )
+            models = show(", ".join(name for name in names if "::" not in name))
+            self._warn_once("model", f"no pose of {self._entities[0]} in {self._pose_topic} yet, only of {models}")
 
     def _start_pose(self, stamp: int, position: Vector, rotation: Quaternion) -> None:
         """Start the integrated pose at the first pose, or put poses alone if no `LinkData` comes."""
