@@ -55,6 +55,12 @@ CONNECT_TIMEOUT = 5.0
 PEER_TIMEOUT = 2.0
 """Longest time (s) to connect to a publisher, and in which a subscriber has to send its packet."""
 
+REST = 0.002
+"""Time (s) for which a node with subscriptions does not read: it then reads several messages at once.
+
+At 1 kHz this halves the processor time, most of which is that of the calls of the operating system.
+"""
+
 DISCONNECT_TIMEOUT = 1.0
 """Longest time (s) in which subscribers disconnect after the last message."""
 
@@ -136,6 +142,7 @@ class Node:
     namespaces: of topics: the names of the worlds, and `/gazebo`.
     publishers: all publishers that the master lists.
     subscriber_count, sent_messages: the subscriptions so far, and the messages sent to all of them.
+    is_local: true if the master is on this machine.
     lost: why the connection to the master has ended; "" while it is open.
     """
 
@@ -146,16 +153,15 @@ class Node:
         *,
         name: str,
         on_lost: Callable[[str], None] = lambda _: None,
-        listens: bool = True,
     ) -> None:
         """Connect to the master at an address, and listen on a free port of `host`. Raises `NodeError`.
 
         name: the begin of log messages.
         on_lost: is called with the reason if the connection to the master ends.
-        listens: false for a node that only subscribes.
         """
         self.host, self._name, self._on_lost = host, name, on_lost
         self.version, self.lost = "", ""
+        self.is_local = False
         self.namespaces: list[str] = []
         self.publishers: list[Endpoint] = []
         self.subscriber_count = self.sent_messages = 0
@@ -174,10 +180,9 @@ class Node:
         self.port = 0
         try:
             self._master = self._connect_master(address)
-            if listens:
-                self._listener = _listen(host)
-                self.port = self._listener.getsockname()[1]
-                self._selector.register(self._listener, selectors.EVENT_READ)
+            self._listener = _listen(host)
+            self.port = self._listener.getsockname()[1]
+            self._selector.register(self._listener, selectors.EVENT_READ)
             self._selector.register(self._wake_receiver, selectors.EVENT_READ)
             self._thread = threading.Thread(target=self._serve, name="navsense-gazebo", daemon=True)
             self._thread.start()
@@ -211,6 +216,7 @@ class Node:
             raise NodeError(f"is no master of Gazebo Classic: it sent {error}") from error
         except OSError as error:
             raise NodeError(f"has not sent its version and its topics within {CONNECT_TIMEOUT:g} s") from error
+        self.is_local = connection.getpeername()[0] == connection.getsockname()[0]
         connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._selector.register(connection, selectors.EVENT_READ)
@@ -433,6 +439,8 @@ class Node:
                     if events != peer.events:
                         self._selector.modify(peer.connection, events)
                         peer.events = events
+            if self._subscriptions:
+                time.sleep(REST)
             ready = self._selector.select(0.5)
             with self._lock:
                 for key, events in ready:

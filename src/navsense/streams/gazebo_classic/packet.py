@@ -18,6 +18,7 @@ import struct
 import time
 from typing import NamedTuple
 
+from navsense.core.pose import Pose, ensure_unit
 from navsense.core.typing import Quaternion, Vector
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.messages.gz import FIXED64, LENGTH_DELIMITED, VARINT, encode_int, encode_nested
@@ -40,14 +41,6 @@ class Endpoint(NamedTuple):
     type: str
     host: str
     port: int
-
-
-class NamedPose(NamedTuple):
-    """The pose of an entity in its parent: position (m) and quaternion w x y z, not normalized."""
-
-    name: str
-    position: Vector
-    rotation: Quaternion
 
 
 class LinkData(NamedTuple):
@@ -235,6 +228,15 @@ def _decode_quaternion(data: bytes) -> Quaternion:
     return values
 
 
+def decode_pose(data: bytes) -> Pose:
+    """Return the pose in `gazebo.msgs.Pose`. Raises `ValueError`."""
+    fields = dict(iterate_fields(data))
+    position, rotation = fields.get(_NESTED[3]), fields.get(_NESTED[4])
+    if not isinstance(position, bytes) or not isinstance(rotation, bytes):
+        raise ValueError("a pose without position or orientation")  # noqa: TRY004
+    return Pose(_decode_vector(position, "position"), ensure_unit(_decode_quaternion(rotation)))
+
+
 def decode_link_data(data: bytes) -> LinkData:
     """Return a message of type `gazebo.msgs.LinkData`. Raises `ValueError`."""
     stamp, name, velocity, angular = None, "", None, None
@@ -254,29 +256,27 @@ def decode_link_data(data: bytes) -> LinkData:
     return LinkData(stamp, name, velocity, angular)
 
 
-def decode_poses(data: bytes, names: frozenset[bytes]) -> tuple[int, dict[str, NamedPose], list[str]]:
+def decode_poses(data: bytes, names: frozenset[bytes]) -> tuple[int, dict[str, Pose], list[str]]:
     """Return the stamp (ns) of `gazebo.msgs.PosesStamped`, the poses of some entities, and the names of all entities.
 
     The first of several poses of one name counts. Raises `ValueError`.
     """
-    stamp, poses, all_names = None, {}, []
+    stamp = None
+    poses: dict[str, Pose] = {}
+    all_names = []
     for tag, value in iterate_fields(data):
         if not isinstance(value, bytes):
             continue
         if tag == _NESTED[1]:
             stamp = _decode_stamp(value)
         elif tag == _NESTED[2]:
-            pose = dict(iterate_fields(value))
-            name, position, rotation = pose.get(_NESTED[1]), pose.get(_NESTED[3]), pose.get(_NESTED[4])
+            name = next((field for key, field in iterate_fields(value) if key == _NESTED[1]), None)
             if not isinstance(name, bytes):
                 continue
             text = _decode_text(name)
             all_names.append(text)
-            if name not in names or text in poses:
-                continue
-            if not isinstance(position, bytes) or not isinstance(rotation, bytes):
-                raise ValueError(f"a pose of {text} without position or orientation")
-            poses[text] = NamedPose(text, _decode_vector(position, "position"), _decode_quaternion(rotation))
+            if name in names and text not in poses:
+                poses[text] = decode_pose(value)
     if stamp is None:
         raise ValueError("a message without a time")
     return stamp, poses, all_names

@@ -8,7 +8,7 @@ TOPIC has the poses, by default `~/pose/info`; `~` is the namespace of the world
 
 Gazebo publishes `LinkData` of a link, on the topic `~/MODEL::LINK`, if it has an IMU. Each message is one state: both
 velocities as they are sent, and the pose as in `link_pose`. Without it, each message with the pose of the link is one
-state.
+state. The centre of mass of the link comes from a request to a gzserver on this machine.
 
 The poses in `PosesStamped` are those of entities in their parents: models in the world, nested models in their model,
 links in their model. Sources: `Link.cc` and `World.cc` of Gazebo 11.
@@ -22,11 +22,12 @@ import time
 from collections import deque
 
 from navsense.core.errors import MotionError, Where, show
-from navsense.core.pose import Pose, ensure_unit, multiply, rotate
+from navsense.core.pose import Pose
 from navsense.core.text import format_count
 from navsense.core.typing import Quaternion, Vector
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.motion.driven import LIMITS, State
+from navsense.streams.gazebo_classic.entity_info import LinkInfo, Requests
 from navsense.streams.gazebo_classic.link_pose import MAX_ERROR, LinkPose
 from navsense.streams.gazebo_classic.node import DEFAULT_PORT, Node, NodeError, Subscription
 from navsense.streams.gazebo_classic.packet import PACKAGE, LinkData, decode_link_data, decode_poses
@@ -46,6 +47,9 @@ NAMESPACE_TIMEOUT = 10.0
 
 LINK_DATA_TIMEOUT = 3.0
 """Time (s) without `LinkData` after which the poses alone are used."""
+
+REST_TIME = NANOSECONDS_PER_SECOND // 2
+"""Time (ns) without a pose and without velocity after which a link is at rest."""
 
 MAX_WAITING = 10_000
 """Largest number of `LinkData` that wait for the first pose."""
@@ -73,10 +77,11 @@ class GazeboClassicSubscriber(Subscriber):
         self._has_poses_only = self._type == POSES
         self._last_stamp: int | None = None
         self._period = 0
+        self._info: LinkInfo | None = None
         self._missing = self._jumps = 0
         self._warned: set[str] = set()
         try:
-            self._node = Node((url.host, port), LOOPBACK, name=self.url, on_lost=self.fail, listens=False)
+            self._node = Node((url.host, port), LOOPBACK, name=self.url, on_lost=self.fail)
         except NodeError as error:
             what, remedy = "master of Gazebo Classic", "start it: gzserver WORLD"
             raise MotionError(what, f"{url.host}:{port}", where=where, allowed=str(error), remedy=remedy) from error
@@ -90,6 +95,7 @@ class GazeboClassicSubscriber(Subscriber):
         """Subscribe to both topics. Raises `MotionError`."""
         self._pose_topic, world = self._find_pose_topic(url)
         self._link_topic = f"/gazebo/{world}/{self._link}"
+        self._info = self._find_link(world, url) if self._node.is_local else None
         if self._type != POSES:
             self._node.subscribe(Subscription(self._link_topic, LINK_DATA, self._receive_link_data, self._end_topic))
         if self._type == LINK_DATA and not self._node.list_publishers(self._link_topic):
@@ -126,6 +132,25 @@ class GazeboClassicSubscriber(Subscriber):
         allowed = f"must be one of {', '.join(others[:LISTED_NAMES])}" if others else f"no topic has {POSES}"
         raise MotionError("topic of the poses", wanted, where=where, allowed=allowed, remedy="load a world in gzserver")
 
+    def _find_link(self, world: str, url: StreamUrl) -> LinkInfo | None:
+        """Return what Gazebo answers about the link, None without an answer. Raises `MotionError` if it has no link."""
+        requests, where = Requests(self._node, world), Where(url.text)
+        try:
+            links = requests.find_links(self._entities[0])
+            if links is not None and self._link not in links:
+                what, value, names = "model in Gazebo", self._entities[0], requests.list_models()
+                if links:
+                    what, value, names = "link in Gazebo", self._link, list(links)
+                allowed = f"must be one of {', '.join(names[:LISTED_NAMES])}"
+                raise MotionError(what, value, where=where, allowed=allowed, remedy="write ?model=MODEL&link=LINK")
+        except ValueError as error:
+            LOG.warning("%s: %s: the answer of Gazebo is not used: %s", self.url, self.topic, error)
+            return None
+        if links is None:
+            LOG.warning("%s: %s: Gazebo does not answer; its centre of mass is not known", self.url, self.topic)
+            return None
+        return links[self._link]
+
     def disconnect(self) -> None:
         """Disconnect, and log what was not exact."""
         self._node.stop()
@@ -161,11 +186,19 @@ class GazeboClassicSubscriber(Subscriber):
             self._step(link_data)
 
     def _wait_for_pose(self, link_data: LinkData) -> None:
-        """Keep a message that came before the first pose."""
+        """Keep a message that came before the first pose. Gazebo sends no poses of a model at rest."""
         if len(self._waiting) == MAX_WAITING:
             del self._waiting[0]
-            self._warn_once("pose", f"no pose in {self._pose_topic} yet: Gazebo sends none of a model at rest")
+            self._warn_once("pose", f"no pose in {self._pose_topic} yet")
         self._waiting.append(link_data)
+        first = self._waiting[0]
+        if (
+            self._info is not None
+            and link_data.stamp - first.stamp >= REST_TIME
+            and not any(map(any, (first.velocity or (), first.angular_velocity or (), *link_data[2:])))
+        ):
+            LOG.info("%s: %s: starts at rest", self.url, self.topic)
+            self._start_pose(first.stamp, self._info.pose.position, self._info.pose.rotation)
 
     def _step(self, link_data: LinkData) -> None:
         """Integrate one step, and put its state."""
@@ -207,15 +240,12 @@ class GazeboClassicSubscriber(Subscriber):
         if len(poses) < len(self._entities):
             self._check_names(names, set(poses))
             return
-        position, rotation = Pose().position, Pose().rotation
+        pose = Pose()
         for entity in self._entities:
-            _, offset, turn = poses[entity]
-            x, y, z = rotate(rotation, offset)
-            position = (position[0] + x, position[1] + y, position[2] + z)
-            rotation = multiply(rotation, ensure_unit(turn))
+            pose = pose @ poses[entity]
+        position, rotation = pose.position, pose.rotation
         if not math.hypot(*position) <= LIMITS["position"][0]:
             raise ValueError(f"a position of {position} m")
-        rotation = ensure_unit(rotation)
         if self._has_poses_only:
             self._put_pose(stamp, position, rotation)
         elif self._pose is None:
@@ -239,7 +269,8 @@ class GazeboClassicSubscriber(Subscriber):
         """Start the integrated pose at the first pose, or put poses alone if no `LinkData` comes."""
         later = [link_data for link_data in self._waiting if link_data.stamp > stamp]
         if later or any(link_data.stamp == stamp for link_data in self._waiting):
-            self._pose, self._waiting = LinkPose(stamp, position, rotation), []
+            center = self._info.center if self._info is not None else Pose().position
+            self._pose, self._waiting = LinkPose(stamp, position, rotation, center), []
             for link_data in later:
                 self._step(link_data)
         elif self._waiting:
