@@ -9,7 +9,7 @@ step of ODE is repeated, of length h from state 0 to state 1. c is the centre of
 
 A pose that arrives shows the error of the integrated pose of its time. The error is zero to rounding, unless c is not
 known, physics steps are missing, the link has a `<velocity_decay>`, or the engine moves the link otherwise. It is
-removed in equal parts over `SPREAD_STEPS` steps, so that neither position nor attitude jumps. A larger error than
+removed in equal parts until about the next pose, so that neither position nor attitude jumps. A larger error than
 `MAX_ERROR` is a jump of the link itself.
 
 Source: `dxStepBody` of ODE, and `ODELink.cc` of Gazebo 11.
@@ -25,8 +25,8 @@ from navsense.core.pose import conjugate, from_rotation_vector, multiply, normal
 from navsense.core.rotation import to_rotation_vector_python
 from navsense.core.typing import Quaternion, Vector
 
-SPREAD_STEPS = 16
-"""Number of steps over which an error is removed: about the time between two poses at 1 kHz."""
+MAX_SPREAD_STEPS = 64
+"""Largest number of steps over which an error is removed. Otherwise it is the number between the last two poses."""
 
 ROUNDING = 1e-9
 """Largest error (m, rad) that is removed at once."""
@@ -48,7 +48,9 @@ class PoseError(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """The pose after a step, and the sum of all corrections until then (m, rotation vector in rad)."""
+    """The number of a step, the pose after it, and the sum of all corrections (m, rotation vector in rad)."""
+
+    number: int
 
     position: Vector
     rotation: Quaternion
@@ -78,6 +80,7 @@ class LinkPose:
         self._stamps: deque[int] = deque()
         self._move, self._turn, self._count = ZERO, ZERO, 0
         self._moved, self._turned = ZERO, ZERO
+        self._number = self._last_pose = 0
         self._store()
 
     def step(self, stamp: int, velocity: Vector, angular_velocity: Vector) -> None:
@@ -106,6 +109,7 @@ class LinkPose:
                 pz + az + h * (vz + ox * by - oy * bx) - bz,
             )
         self.stamp, self.position, self.rotation = stamp, position, rotation
+        self._number += 1
         if self._count:
             self._correct(1.0 / self._count)
             self._count -= 1
@@ -122,13 +126,14 @@ class LinkPose:
         # What was corrected after this step is not an error any more.
         self._move = _subtract(move, _subtract(self._moved, past.moved))
         self._turn = _subtract(turn, _subtract(self._turned, past.turned))
-        self._count = SPREAD_STEPS
+        self._count = min(max(past.number - self._last_pose, 1), MAX_SPREAD_STEPS)
+        self._last_pose = past.number
         if max(error) <= MAX_ERROR:
             self.largest_error = PoseError(*map(max, self.largest_error, error))
         if max(error) <= ROUNDING or max(error) > MAX_ERROR:
             self._correct(1.0)
             self._count = 0
-            self._steps[self.stamp] = _Step(self.position, self.rotation, self._moved, self._turned)
+            self._steps[self.stamp] = self._get_step()
         return error
 
     def _correct(self, share: float) -> None:
@@ -140,8 +145,11 @@ class LinkPose:
         self._move, self._turn = _subtract(self._move, move), _subtract(self._turn, turn)
         self._moved, self._turned = _add(self._moved, move), _add(self._turned, turn)
 
+    def _get_step(self) -> _Step:
+        return _Step(self._number, self.position, self.rotation, self._moved, self._turned)
+
     def _store(self) -> None:
-        self._steps[self.stamp] = _Step(self.position, self.rotation, self._moved, self._turned)
+        self._steps[self.stamp] = self._get_step()
         self._stamps.append(self.stamp)
         if len(self._stamps) > MEMORY_STEPS:
             self._steps.pop(self._stamps.popleft(), None)

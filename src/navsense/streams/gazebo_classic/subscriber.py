@@ -192,11 +192,9 @@ class GazeboClassicSubscriber(Subscriber):
             self._warn_once("pose", f"no pose in {self._pose_topic} yet")
         self._waiting.append(link_data)
         first = self._waiting[0]
-        if (
-            self._info is not None
-            and link_data.stamp - first.stamp >= REST_TIME
-            and not any(map(any, (first.velocity or (), first.angular_velocity or (), *link_data[2:])))
-        ):
+        velocities = (first.velocity, first.angular_velocity, link_data.velocity, link_data.angular_velocity)
+        is_at_rest = not any(vector is None or any(vector) for vector in velocities)
+        if self._info is not None and is_at_rest and link_data.stamp - first.stamp >= REST_TIME:
             LOG.info("%s: %s: starts at rest", self.url, self.topic)
             self._start_pose(first.stamp, self._info.pose.position, self._info.pose.rotation)
 
