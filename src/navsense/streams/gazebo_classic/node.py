@@ -414,7 +414,9 @@ class Node:
             self._on_lost(self.lost)
         elif peer.subscription is not None:
             peer.subscription.publisher = None
-            peer.subscription.on_end(f"the {peer.name} {reason or 'has disconnected'}")
+            peer.subscription.on_end(
+                f"the {peer.name} of topic {peer.subscription.name} {reason or 'has disconnected'}"
+            )
 
     def _close_listener(self) -> None:
         if self._listener is not None:
@@ -565,13 +567,14 @@ class Node:
             self._warn("second", f"is ignored: {first.host}:{first.port} publishes the topic too", peer)
             return
         if publisher.type != subscription.type:
-            subscription.on_end(f"the {peer.name} sends {show(publisher.type)}, not {subscription.type}")
+            text = f"the {peer.name} of topic {publisher.topic} sends {show(publisher.type)}, not {subscription.type}"
+            subscription.on_end(text)
             return
         try:
             peer.connection = socket.create_connection((publisher.host, publisher.port), PEER_TIMEOUT)
         except (OSError, ValueError, OverflowError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            subscription.on_end(f"the {peer.name} does not answer: {reason.lower()}")
+            subscription.on_end(f"the {peer.name} of topic {publisher.topic} does not answer: {reason.lower()}")
             return
         subscription.publisher = publisher
         peer.connection.setblocking(False)

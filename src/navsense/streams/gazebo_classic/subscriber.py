@@ -16,15 +16,15 @@ links in their model. Sources: `Link.cc` and `World.cc` of Gazebo 11.
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
+import operator
 import time
-from collections import deque
 
 from navsense.core.errors import MotionError, Where, show
 from navsense.core.pose import Pose
 from navsense.core.text import format_count
-from navsense.core.typing import Quaternion, Vector
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.motion.driven import LIMITS, State
 from navsense.streams.gazebo_classic.entity_info import LinkInfo, Requests
@@ -54,6 +54,9 @@ REST_TIME = NANOSECONDS_PER_SECOND // 2
 MAX_WAITING = 10_000
 """Largest number of `LinkData` that wait for the first pose."""
 
+MAX_EARLY = 1000
+"""Largest number of poses that wait for the `LinkData` of their time."""
+
 LISTED_NAMES = 8
 """Largest number of names in an error."""
 
@@ -73,7 +76,7 @@ class GazeboClassicSubscriber(Subscriber):
         super().__init__(url.with_port(port), f"link {self._link}")
         self._pose: LinkPose | None = None
         self._waiting: list[LinkData] = []
-        self._early: deque[tuple[int, Vector, Quaternion]] = deque(maxlen=100)
+        self._early: dict[int, Pose] = {}
         self._has_poses_only = self._type == POSES
         self._last_stamp: int | None = None
         self._period = 0
@@ -196,7 +199,9 @@ class GazeboClassicSubscriber(Subscriber):
         is_at_rest = not any(vector is None or any(vector) for vector in velocities)
         if self._info is not None and is_at_rest and link_data.stamp - first.stamp >= REST_TIME:
             LOG.info("%s: %s: starts at rest", self.url, self.topic)
-            self._start_pose(first.stamp, self._info.pose.position, self._info.pose.rotation)
+            self._start_pose(first.stamp, self._info.pose)
+        elif link_data.stamp in self._early:
+            self._start_pose(link_data.stamp, self._early.pop(link_data.stamp))
 
     def _step(self, link_data: LinkData) -> None:
         """Integrate one step, and put its state."""
@@ -209,8 +214,8 @@ class GazeboClassicSubscriber(Subscriber):
         if step < 0:
             self._warn_once("clock", f"the clock jumps back by {-step / NANOSECONDS_PER_SECOND:.9g} s")
             self._pose, self._period = None, 0
-            self._early.clear()
-            self._waiting = [link_data]
+            self._waiting = []
+            self._wait_for_pose(link_data)
             return
         if self._period and 2 * step > 3 * self._period:
             count = round(step / self._period) - 1
@@ -219,14 +224,13 @@ class GazeboClassicSubscriber(Subscriber):
             self._warn_once("missing", f"{first}; the pose is corrected by the next one of Gazebo")
         self._period = min(self._period, step) if self._period else step
         pose.step(stamp, velocity, omega)
-        while self._early and self._early[0][0] <= stamp:
-            self._correct(*self._early.popleft())
+        if (early := self._early.pop(stamp, None)) is not None:
+            self._correct(stamp, early)
         self.put(stamp, State(Pose(pose.position, pose.rotation), velocity, angular_velocity=omega))
 
-    def _correct(self, stamp: int, position: Vector, rotation: Quaternion) -> None:
+    def _correct(self, stamp: int, pose: Pose) -> None:
         """Correct the integrated pose."""
-        pose = self._pose
-        error = None if pose is None else pose.correct(stamp, position, rotation)
+        error = None if self._pose is None else self._pose.correct(stamp, pose.position, pose.rotation)
         if error is not None and max(error) > MAX_ERROR:
             self._jumps += 1
             seconds, jump = stamp / NANOSECONDS_PER_SECOND, f"{error.distance:.3g} m, {error.angle:.3g} rad"
@@ -238,20 +242,29 @@ class GazeboClassicSubscriber(Subscriber):
         if len(poses) < len(self._entities):
             self._check_names(names, set(poses))
             return
-        pose = Pose()
-        for entity in self._entities:
-            pose = pose @ poses[entity]
-        position, rotation = pose.position, pose.rotation
-        if not math.hypot(*position) <= LIMITS["position"][0]:
-            raise ValueError(f"a position of {position} m")
+        pose = functools.reduce(operator.matmul, (poses[entity] for entity in self._entities))
+        if not math.hypot(*pose.position) <= LIMITS["position"][0]:
+            raise ValueError(f"a position of {pose.position} m")
         if self._has_poses_only:
-            self._put_pose(stamp, position, rotation)
-        elif self._pose is None:
-            self._start_pose(stamp, position, rotation)
-        elif stamp > self._pose.stamp:
-            self._early.append((stamp, position, rotation))
+            self._put_pose(stamp, pose)
+        elif self._pose is not None and stamp <= self._pose.stamp:
+            self._correct(stamp, pose)
+        elif any(link_data.stamp == stamp for link_data in self._waiting):
+            self._start_pose(stamp, pose)
+        elif (
+            self._pose is None
+            and not self._waiting
+            and self._type != LINK_DATA
+            and time.monotonic() - self._start > LINK_DATA_TIMEOUT
+        ):
+            self._has_poses_only = True
+            text = f"no {LINK_DATA} on {self._link_topic}, so its poses alone are used"
+            LOG.warning("%s: %s: %s; give the link a sensor of type imu", self.url, self.topic, text)
+            self._put_pose(stamp, pose)
         else:
-            self._correct(stamp, position, rotation)
+            if len(self._early) == MAX_EARLY:
+                del self._early[next(iter(self._early))]
+            self._early[stamp] = pose
 
     def _check_names(self, names: list[str], found: set[str]) -> None:
         """End with an error if Gazebo has the model, but not its link."""
@@ -263,32 +276,20 @@ class GazeboClassicSubscriber(Subscriber):
             models = show(", ".join(name for name in names if "::" not in name))
             self._warn_once("model", f"no pose of {self._entities[0]} in {self._pose_topic} yet, only of {models}")
 
-    def _start_pose(self, stamp: int, position: Vector, rotation: Quaternion) -> None:
-        """Start the integrated pose at the first pose, or put poses alone if no `LinkData` comes."""
-        later = [link_data for link_data in self._waiting if link_data.stamp > stamp]
-        if later or any(link_data.stamp == stamp for link_data in self._waiting):
-            center = self._info.center if self._info is not None else Pose().position
-            self._pose, self._waiting = LinkPose(stamp, position, rotation, center), []
-            for link_data in later:
+    def _start_pose(self, stamp: int, pose: Pose) -> None:
+        """Start the integrated pose, with a pose of Gazebo at the stamp of a message that waits."""
+        center = self._info.center if self._info is not None else Pose().position
+        self._pose = LinkPose(stamp, pose.position, pose.rotation, center)
+        waiting, self._waiting = self._waiting, []
+        for link_data in waiting:
+            if link_data.stamp > stamp:
                 self._step(link_data)
-        elif self._waiting:
-            self._waiting = []  # all are older
-        elif self._type != LINK_DATA and time.monotonic() - self._start > LINK_DATA_TIMEOUT:
-            self._has_poses_only = True
-            LOG.warning(
-                "%s: %s: no %s on %s, so its poses alone are used; give the link a sensor of type imu",
-                self.url,
-                self.topic,
-                LINK_DATA,
-                self._link_topic,
-            )
-            self._put_pose(stamp, position, rotation)
 
-    def _put_pose(self, stamp: int, position: Vector, rotation: Quaternion) -> None:
-        """Put a pose without velocities. A stamp may repeat: Gazebo sends poses while the world is paused."""
+    def _put_pose(self, stamp: int, pose: Pose) -> None:
+        """Put a pose without velocities. Gazebo may repeat a stamp."""
         if stamp != self._last_stamp:
             self._last_stamp = stamp
-            self.put(stamp, State(Pose(position, rotation)))
+            self.put(stamp, State(pose))
 
 
 def _check_url(url: StreamUrl) -> None:
