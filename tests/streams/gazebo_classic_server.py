@@ -58,13 +58,21 @@ def packet(kind: str, body: Any) -> bytes:
 
 def read_frame(connection: socket.socket) -> bytes | None:
     """Return the next frame; None at the end of the connection."""
-    try:
-        header = connection.recv(8, socket.MSG_WAITALL)
-        size = int(header, 16) if len(header) == 8 else 0
-        data = connection.recv(size, socket.MSG_WAITALL) if size else b""
-    except OSError:
-        return None
-    return data if len(header) == 8 and len(data) == size else None
+    header = read_exactly(connection, 8)
+    return None if header is None else read_exactly(connection, int(header, 16))
+
+
+def read_exactly(connection: socket.socket, size: int) -> bytes | None:
+    data = b""
+    while len(data) < size:
+        try:
+            part = connection.recv(size - len(data))
+        except OSError:
+            return None
+        if not part:
+            return None
+        data += part
+    return data
 
 
 class Chunk(NamedTuple):

@@ -10,7 +10,9 @@ import contextlib
 import itertools
 import logging
 import math
+import os
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -37,6 +39,7 @@ from navsense.streams.gazebo_classic import subscriber as subscriber_module
 from navsense.streams.gazebo_classic.link_pose import LinkPose
 from tests.streams.gazebo_classic_server import (
     HOST,
+    ORACLES,
     TYPES,
     GazeboServer,
     GazeboSubscription,
@@ -381,6 +384,8 @@ def test_clock_that_jumps_back_starts_again(
     with open_motion(server) as subscriber:
         session.play(server)
         before = receive(subscriber, 950)
+        server.send(LINK, frame(session.frames[LINK][0]))
+        time.sleep(0.1)
         session.play(server)
         after = receive(subscriber, 900)
     assert after[0].stamp < before[-1].stamp
@@ -814,3 +819,63 @@ def turn_of(step: int) -> tuple[float, float, float, float]:
 
 def turned(step: int) -> ns.Pose:
     return ns.Pose((0.0, 0.0, 0.0), turn_of(step)) @ ns.Pose((-0.5, 0.0, 0.0))
+
+
+ROOT_FOLDER = os.environ.get("NAVSENSE_GZSERVER", "")
+WORLD_FILE = "root/navsense.sdf"
+
+
+def command(*arguments: str) -> list[str]:
+    """Return the command of a program of Gazebo on loopback."""
+    variables = ("GAZEBO_IP=127.0.0.1", "IGN_IP=127.0.0.1", "GAZEBO_MASTER_URI=http://127.0.0.1:11345", "HOME=/root")
+    return ["chroot", ROOT_FOLDER, "env", "GAZEBO_MODEL_DATABASE_URI=", *variables, *arguments]
+
+
+@pytest.mark.requirement("LIV-4", "LIV-7", "MAG-5", "ALT-4")
+@pytest.mark.compiled
+@pytest.mark.skipif(
+    not ROOT_FOLDER, reason="needs Gazebo 11: NAVSENSE_GZSERVER, the root folder of a Debian 11 with it"
+)
+def test_real_gzserver(run: Run, world: ns.World) -> None:
+    """A real gzserver sends each step and equal poses, `gz topic` reads all messages, and the server stays alive."""
+    Path(ROOT_FOLDER, WORLD_FILE).write_bytes((ORACLES / "world.sdf").read_bytes())
+    with subprocess.Popen(
+        command("gzserver", WORLD_FILE), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            until = time.monotonic() + 20.0
+            while True:
+                try:
+                    subscriber = streams.open_subscriber("gazebo://", FRAME)
+                    break
+                except MotionError:
+                    assert time.monotonic() < until
+                    time.sleep(0.2)
+            with subscriber:
+                states = receive(subscriber, 1500)
+            assert set(np.diff([one.stamp for one in states])) == {1_000_000}
+            assert isinstance(subscriber, subscriber_module.GazeboClassicSubscriber)
+            assert subscriber.largest_error < (1e-12, 1e-12)
+            topic = f"{TOPIC}/alt/altimeter"
+            with streams.open_publisher("gazebo://?wait=10", make_recorded_run(run.session)) as publisher:
+                listed = subprocess.run(
+                    command("gz", "topic", "-l"), capture_output=True, text=True, check=True, timeout=30
+                ).stdout
+                echo = subprocess.Popen(
+                    command("gz", "topic", "-e", topic, "-d", "8"),
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    text=True,
+                )
+                publisher.wait_for_subscriber()
+                for time_slice in run.slices():
+                    publisher.write(time_slice)
+            output, _ = echo.communicate(timeout=30)
+            assert topic in listed.splitlines()
+            assert output.count("vertical_position") == run["alt"].time.size
+            assert f"vertical_position: {run['alt']['vertical_position'][0]:g}" in output
+            with streams.open_subscriber("gazebo://?type=gazebo.msgs.PosesStamped", FRAME) as subscriber:
+                receive(subscriber, 20)
+            assert process.poll() is None
+        finally:
+            process.terminate()

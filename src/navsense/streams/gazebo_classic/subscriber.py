@@ -28,7 +28,7 @@ from navsense.core.text import format_count
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.motion.driven import LIMITS, State
 from navsense.streams.gazebo_classic.entity_info import LinkInfo, Requests
-from navsense.streams.gazebo_classic.link_pose import MAX_ERROR, LinkPose
+from navsense.streams.gazebo_classic.link_pose import MAX_ERROR, LinkPose, PoseError
 from navsense.streams.gazebo_classic.node import DEFAULT_PORT, Node, NodeError, Subscription
 from navsense.streams.gazebo_classic.packet import PACKAGE, LinkData, decode_link_data, decode_poses
 from navsense.streams.stream import LOOPBACK, StreamUrl
@@ -154,6 +154,11 @@ class GazeboClassicSubscriber(Subscriber):
             return None
         return links[self._link]
 
+    @property
+    def largest_error(self) -> PoseError:
+        """The largest difference between the integrated poses and those of Gazebo; jumps are not included."""
+        return PoseError(0.0, 0.0) if self._pose is None else self._pose.largest_error
+
     def disconnect(self) -> None:
         """Disconnect, and log what was not exact."""
         self._node.stop()
@@ -161,7 +166,7 @@ class GazeboClassicSubscriber(Subscriber):
             count = format_count(self._missing, "physics step")
             LOG.warning("%s: %s: %s missing between its states", self.url, self.topic, count)
         if self._pose is not None:
-            distance, angle = self._pose.largest_error
+            distance, angle = self.largest_error
             LOG.info("%s: %s: largest correction %.2g m, %.2g rad", self.url, self.topic, distance, angle)
 
     def _end_topic(self, reason: str) -> None:
