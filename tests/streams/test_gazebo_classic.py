@@ -99,17 +99,24 @@ class Session:
         self.poses = [TYPES["PosesStamped"].FromString(one) for one in self.frames[POSES]]
         self.imu = [TYPES["IMU"].FromString(one) for one in self.frames[IMU]]
 
+    def count_states(self) -> int:
+        """Return the number of `LinkData` after the first pose, which starts the states."""
+        first = stamp_of(self.poses[0].time)
+        return sum(stamp_of(one.time) > first for one in self.link_data)
+
     def get_info(self) -> Any:
         """Return the answer to the request for the model."""
         return TYPES["Response"].FromString(self.frames[RESPONSE][0])
 
-    def play(self, server: GazeboServer, topics: tuple[str, ...] = (LINK, POSES)) -> None:
-        """Send the recorded bytes."""
+    def play(self, server: GazeboServer, topics: tuple[str, ...] = (LINK, POSES), pause: float = 0.0) -> None:
+        """Send the recorded bytes, with a pause (s) after each pose."""
         for topic in topics:
             server.wait(lambda topic=topic: bool(server.connections.get(topic)))  # type: ignore[misc]
         for chunk in self.chunks:
             if chunk.topic in topics:
                 server.send(chunk.topic, chunk.data)
+                if pause and chunk.topic == POSES:
+                    time.sleep(pause)
 
 
 TOPICS = (POSES, LINK, IMU, RESPONSE)
@@ -226,7 +233,7 @@ def test_without_centre_of_mass_the_position_is_corrected_smoothly(
     monkeypatch.setattr(entity_info, "ANSWER_TIMEOUT", 0.1)
     server.answers.clear()
     with open_motion(server) as subscriber:
-        session.play(server)
+        session.play(server, pause=0.005)
         states = receive(subscriber, 950)
     assert "its centre of mass is not known" in caplog.text
     poses = {one.stamp: one.state.pose for one in states}
@@ -383,7 +390,7 @@ def test_clock_that_jumps_back_starts_again(
     """Gazebo sets the time to 0 at a reset of the world."""
     with open_motion(server) as subscriber:
         session.play(server)
-        before = receive(subscriber, 950)
+        before = receive(subscriber, session.count_states())
         server.send(LINK, frame(session.frames[LINK][0]))
         time.sleep(0.1)
         session.play(server)
