@@ -81,6 +81,8 @@ def test_old_states_are_forgotten_and_room_is_bounded() -> None:
         motion.forget(0.001 * k - 0.1)
     assert motion._rows.shape[0] <= 2048
     motion.at(np.array([19.95, 0.001 * 19_999]))
+    np.testing.assert_array_equal(motion.at(np.zeros(1)).velocity_w, motion.at(np.array([0.0, 19.95])).velocity_w[:1])
+    assert motion.at(np.zeros(1)).velocity_w[0, 0] == pytest.approx(1.0, abs=1e-6)  # cos(0)
     with pytest.raises(MotionError, match=r"must be from 19\.89\d* to 19\.99\d* s, where states of gz:// are known"):
         motion.at(np.array([19.5]))
     with pytest.raises(MotionError, match="must be after"):

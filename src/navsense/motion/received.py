@@ -53,7 +53,8 @@ class ReceivedMotion:
         self._ends, self._rows = np.full(_INITIAL_CAPACITY, start), np.empty((_INITIAL_CAPACITY, STATE_SIZE))
         self._turns = np.zeros((_INITIAL_CAPACITY, 3))
         self._rows[:2] = row
-        self._rest = row[:7].copy()
+        self._first: FloatArray | None = None
+        self._early_blocks: dict[float, MotionBlock] = {}
         self._oldest, self._last = 2, 1
 
     def __repr__(self) -> str:
@@ -68,7 +69,7 @@ class ReceivedMotion:
     @property
     def has_step(self) -> bool:
         """True from the second state on. The motion at `start` may depend on it."""
-        return self._last > 1
+        return self._first is not None
 
     def append(self, time: float, row: FloatArray) -> None:
         """Add a state (19,) at `time` (s). Raises `MotionError` if time does not increase."""
@@ -79,6 +80,8 @@ class ReceivedMotion:
         self._last += 1
         self._ends[self._last], self._rows[self._last] = time, row
         complete_step(self._last, self._ends, self._rows, self._turns)
+        if self._first is None:
+            self._first = self._rows[1].copy()  # its missing quantities are known now
 
     def finish(self) -> None:
         """End the motion with the last state. A run without a duration contains the samples at its instant."""
@@ -108,31 +111,48 @@ class ReceivedMotion:
         return times
 
     def at(self, time: Times) -> MotionBlock:
-        """Return the motion at times (n,) s. Raises `MotionError` after the last state and for forgotten times."""
-        time, arrays = np.ascontiguousarray(time, dtype=np.float64), empty_arrays(time.shape[0])
-        before: BoolArray = time < self.start
-        if before.any():
-            self._fill_rest(arrays, before)
-            later = np.flatnonzero(~before)
-            if later.size:
-                block = self.at(time[later])
-                for array, part in zip(arrays, block.arrays, strict=True):
-                    array[later] = part
-            return MotionBlock(*arrays)
+        """Return the motion at times (n,) s. Raises `MotionError` after the last state and for forgotten times.
+
+        Sensors ask again for the motion at t = 0, so it stays known, and the block of one such time is kept.
+        """
+        if self._first is None:
+            raise MotionError("motion", f"one state of {self.source.file}", allowed="needs two states")
+        if time.shape[0] == 1 and time.item() <= self.start:
+            t = time.item()
+            if t not in self._early_blocks:
+                self._early_blocks = {t: self._evaluate_early(self._first, time)}
+            return self._early_blocks[t]
+        time = np.ascontiguousarray(time, dtype=np.float64)
         if self.end < math.inf:
             time = np.where((time > self.last_time) & (time <= self.end), self.last_time, time)
-        if not self.has_step:
-            raise MotionError("motion", f"one state of {self.source.file}", allowed="needs two states")
+        is_early: BoolArray = time <= self.start
+        if not is_early.any():
+            return self._evaluate(time)
+        arrays = empty_arrays(time.shape[0])
+        blocks = [(is_early, self._evaluate_early(self._first, time[is_early]))]
+        if not is_early.all():
+            blocks.append((~is_early, self._evaluate(time[~is_early])))
+        for rows, block in blocks:
+            for array, part in zip(arrays, block.arrays, strict=True):
+                array[rows] = part
+        return MotionBlock(*arrays)
+
+    def _evaluate_early(self, row: FloatArray, time: Times) -> MotionBlock:
+        """Return the motion up to the start: at rest, and at the start that of the first state, `row` (19,)."""
+        position, rotation, *rates = arrays = empty_arrays(time.shape[0])
+        position[:], rotation[:] = row[:3], row[3:7]
+        is_start = time == self.start
+        for index, rate in enumerate(rates):
+            first = 7 + 3 * index
+            rate[:] = np.where(is_start[:, None], row[first : first + 3], 0.0)
+        return MotionBlock(*arrays)
+
+    def _evaluate(self, time: Times) -> MotionBlock:
+        """Return the motion inside the steps that are kept."""
+        arrays = empty_arrays(time.shape[0])
         row = evaluate_step(self._oldest, self._last, self._ends, self._rows, self._turns, time, *arrays)
         if row >= 0:
             start, end = float(self._ends[self._oldest - 1]), self.last_time
             allowed = f"must be from {start!r} to {end!r} s, where states of {self.source.file} are known"
             raise MotionError("time (s)", float(time[row]), allowed=allowed)
         return MotionBlock(*arrays)
-
-    def _fill_rest(self, arrays: tuple[FloatArray, ...], rows: BoolArray) -> None:
-        """Write the pose of the first state, at rest."""
-        position, rotation, *rates = arrays
-        position[rows], rotation[rows] = self._rest[:3], self._rest[3:]
-        for rate in rates:
-            rate[rows] = 0.0
