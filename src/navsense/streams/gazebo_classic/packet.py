@@ -22,7 +22,7 @@ from navsense.core.pose import Pose, ensure_unit
 from navsense.core.typing import Quaternion, Vector
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.messages.gz import FIXED64, LENGTH_DELIMITED, VARINT, encode_int, encode_nested
-from navsense.recordings.gazebo_poses import Value, iterate_fields
+from navsense.recordings.gazebo_poses import Value, iterate_fields, read_varint
 
 HEADER_BYTES = 8
 """Size of the length of a frame."""
@@ -44,13 +44,12 @@ class Endpoint(NamedTuple):
 
 
 class LinkData(NamedTuple):
-    """`gazebo.msgs.LinkData`: stamp (ns), name of the link, velocity (m/s) and angular velocity (rad/s) in the world.
+    """`gazebo.msgs.LinkData`: stamp (ns), velocity (m/s) and angular velocity (rad/s) of the link in the world.
 
     A velocity is None if the message does not have it.
     """
 
     stamp: int
-    name: str
     velocity: Vector | None
     angular_velocity: Vector | None
 
@@ -161,14 +160,17 @@ def decode_nested_list(data: bytes, number: int) -> list[bytes]:
 _NESTED = tuple(number << 3 | LENGTH_DELIMITED for number in range(6))
 """Tags of the fields with messages and texts, by number."""
 
-_SECONDS, _NANOSECONDS = 1 << 3 | VARINT, 2 << 3 | VARINT
-
 _XYZ = tuple(number << 3 | FIXED64 for number in (1, 2, 3))
+_OLD_XYZ = tuple(number << 3 | FIXED64 for number in (2, 3, 4))
 _XYZW = tuple(number << 3 | FIXED64 for number in (2, 3, 4, 5))
-"""Tags of the coordinates of `Vector3d` and `Quaternion`."""
+"""Tags of the coordinates of `Vector3d`, in old versions of Gazebo too, and of `Quaternion`."""
 
 _VECTOR, _QUATERNION = struct.Struct("<BdBdBd"), struct.Struct("<BdBdBdBd")
 """Both messages as Gazebo writes them: all fields, in order."""
+
+_VELOCITIES = struct.Struct("<BBBdBdBdBBBdBdBd")
+_VELOCITY_TAGS = (_NESTED[3], _VECTOR.size, *_XYZ, _NESTED[4], _VECTOR.size, *_XYZ)
+"""The end of `LinkData` as Gazebo writes it: both velocities."""
 
 
 def _decode_text(data: bytes) -> str:
@@ -177,10 +179,12 @@ def _decode_text(data: bytes) -> str:
 
 def _decode_stamp(data: bytes) -> int:
     """Return `gazebo.msgs.Time` in ns. Raises `ValueError`."""
-    fields = dict(iterate_fields(data))
-    seconds, nanoseconds = fields.get(_SECONDS), fields.get(_NANOSECONDS)
-    if not isinstance(seconds, int) or not isinstance(nanoseconds, int):
-        raise ValueError("a time without seconds or nanoseconds")  # noqa: TRY004
+    if data[:1] != b"\x08":
+        raise ValueError("a time without seconds")
+    seconds, position = read_varint(data, 1)
+    if data[position : position + 1] != b"\x10":
+        raise ValueError("a time without nanoseconds")
+    nanoseconds, _ = read_varint(data, position + 1)
     seconds, nanoseconds = (value - (1 << 64) if value >> 63 else value for value in (seconds, nanoseconds))
     if not (abs(seconds) < 1 << 31 and abs(nanoseconds) < 1 << 31):
         raise ValueError("a time of more than 32 bits")
@@ -208,7 +212,8 @@ def _decode_vector(data: bytes, what: str) -> Vector:
     if len(data) == _VECTOR.size and (data[0], data[9], data[18]) == _XYZ:
         _, x, _, y, _, z = _VECTOR.unpack(data)
     else:
-        x, y, z = _decode_coordinates(data, _XYZ)
+        is_old = not any(tag == _XYZ[0] for tag, _ in iterate_fields(data))
+        x, y, z = _decode_coordinates(data, _OLD_XYZ if is_old else _XYZ)
     values = (x, y, z)
     _check_finite(what, values)
     return values
@@ -239,21 +244,24 @@ def decode_pose(data: bytes) -> Pose:
 
 def decode_link_data(data: bytes) -> LinkData:
     """Return a message of type `gazebo.msgs.LinkData`. Raises `ValueError`."""
-    stamp, name, velocity, angular = None, "", None, None
+    size = data[1] if len(data) > _VELOCITIES.size + 2 and data[0] == _NESTED[1] else 0
+    if size:
+        a, b, c, x, d, y, e, z, f, g, h, u, i, v, j, w = _VELOCITIES.unpack_from(data, len(data) - _VELOCITIES.size)
+        if (a, b, c, d, e, f, g, h, i, j) == _VELOCITY_TAGS and math.isfinite(x + y + z + u + v + w):
+            return LinkData(_decode_stamp(data[2 : 2 + size]), (x, y, z), (u, v, w))
+    stamp = velocity = angular = None
     for tag, value in iterate_fields(data):
         if not isinstance(value, bytes):
             continue
         if tag == _NESTED[1]:
             stamp = _decode_stamp(value)
-        elif tag == _NESTED[2]:
-            name = _decode_text(value)
         elif tag == _NESTED[3]:
             velocity = _decode_vector(value, "velocity")
         elif tag == _NESTED[4]:
             angular = _decode_vector(value, "angular velocity")
     if stamp is None:
         raise ValueError("a message without a time")
-    return LinkData(stamp, name, velocity, angular)
+    return LinkData(stamp, velocity, angular)
 
 
 def decode_poses(data: bytes, names: frozenset[bytes]) -> tuple[int, dict[str, Pose], list[str]]:

@@ -48,6 +48,9 @@ NAMESPACE_TIMEOUT = 10.0
 LINK_DATA_TIMEOUT = 3.0
 """Time (s) without `LinkData` after which the poses alone are used."""
 
+MAX_VELOCITY = min(LIMITS["velocity"][0], LIMITS["angular_velocity"][0])
+"""Largest velocity (m/s, rad/s) of a message."""
+
 REST_TIME = NANOSECONDS_PER_SECOND // 2
 """Time (ns) without a pose and without velocity after which a link is at rest."""
 
@@ -183,11 +186,11 @@ class GazeboClassicSubscriber(Subscriber):
             self._warn_once("late", f"{LINK_DATA} is ignored: it came after {LINK_DATA_TIMEOUT:g} s of poses alone")
             return
         link_data = decode_link_data(data)
-        if link_data.velocity is None or link_data.angular_velocity is None:
+        _, velocity, omega = link_data
+        if velocity is None or omega is None:
             raise ValueError("LinkData without both velocities")
-        for name, vector in (("velocity", link_data.velocity), ("angular_velocity", link_data.angular_velocity)):
-            if max(map(abs, vector)) > LIMITS[name][0]:
-                raise ValueError(f"{name} {vector} above {LIMITS[name][0]:g} {LIMITS[name][1]}")
+        if max(map(abs, (*velocity, *omega))) > MAX_VELOCITY:
+            raise ValueError(f"velocities {velocity} m/s and {omega} rad/s, which are too large")
         if self._pose is None:
             self._wait_for_pose(link_data)
         else:
@@ -210,7 +213,7 @@ class GazeboClassicSubscriber(Subscriber):
 
     def _step(self, link_data: LinkData) -> None:
         """Integrate one step, and put its state."""
-        pose, (stamp, _, velocity, omega) = self._pose, link_data
+        pose, (stamp, velocity, omega) = self._pose, link_data
         assert pose is not None and velocity is not None and omega is not None  # noqa: S101, PT018
         step = stamp - pose.stamp
         if step == 0:
