@@ -7,7 +7,6 @@ descriptors of Gazebo 11. NAVSENSE_GZSERVER is the root folder of a Debian 11 wi
 from __future__ import annotations
 
 import contextlib
-import itertools
 import logging
 import math
 import os

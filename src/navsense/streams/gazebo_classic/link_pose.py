@@ -130,7 +130,7 @@ class LinkPose:
         self._last_pose = past.number
         if max(error) <= MAX_ERROR:
             self.largest_error = PoseError(*map(max, self.largest_error, error))
-        if max(error) <= ROUNDING or max(error) > MAX_ERROR:
+        if self._count == 1 or max(error) <= ROUNDING or max(error) > MAX_ERROR:
             self._correct(1.0)
             self._count = 0
             self._steps[self.stamp] = self._get_step()

@@ -100,12 +100,14 @@ class Subscription:
 
     on_message: is called in the thread of the node with each message. It raises `ValueError` for an invalid one.
     on_end: is called with the reason when the publisher is lost.
+    is_last: true if messages of other topics that arrive together with one of this topic are handled first.
     """
 
     name: str
     type: str
     on_message: Callable[[bytes], None]
     on_end: Callable[[str], None]
+    is_last: bool = False
     publisher: Endpoint | None = None
 
 
@@ -445,6 +447,8 @@ class Node:
                 time.sleep(REST)
             ready = self._selector.select(0.5)
             with self._lock:
+                if len(ready) > 1:
+                    ready.sort(key=lambda one: self._is_last(one[0].fileobj))
                 for key, events in ready:
                     self._handle_events(key.fileobj, events)
                 now = time.monotonic()
@@ -453,6 +457,11 @@ class Node:
                     self._disconnect(peer)
         with self._lock:
             self._release()
+
+    def _is_last(self, ready: object) -> bool:
+        """Return True for the connection of a topic that is handled last."""
+        peer = self._peers.get(ready) if isinstance(ready, socket.socket) else None
+        return peer is not None and peer.subscription is not None and peer.subscription.is_last
 
     def _handle_events(self, ready: object, events: int) -> None:
         """Handle the events of a socket. The caller holds the lock."""

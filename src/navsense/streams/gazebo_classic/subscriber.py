@@ -103,7 +103,8 @@ class GazeboClassicSubscriber(Subscriber):
         self._link_topic = f"/gazebo/{world}/{self._link}"
         self._info = self._find_link(world, url) if self._node.is_local else None
         if self._type != POSES:
-            self._node.subscribe(Subscription(self._link_topic, LINK_DATA, self._receive_link_data, self._end_topic))
+            subscription = Subscription(self._link_topic, LINK_DATA, self._receive_link_data, self._end_topic, True)
+            self._node.subscribe(subscription)
         if self._type == LINK_DATA and not self._node.list_publishers(self._link_topic):
             others = [one.topic for one in self._node.publishers if one.type == LINK_DATA]
             allowed = f"must be one of {', '.join(others[:LISTED_NAMES])}" if others else "no link has one"
