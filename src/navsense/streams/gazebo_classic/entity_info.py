@@ -22,7 +22,7 @@ from navsense.core.pose import Pose
 from navsense.core.typing import Vector
 from navsense.messages.gz import LENGTH_DELIMITED, VARINT, encode_int, encode_nested
 from navsense.recordings.gazebo_poses import iterate_fields
-from navsense.streams.gazebo_classic.node import Node, Subscription, Topic
+from navsense.streams.gazebo_classic.node import ClassicNode, ClassicSubscription, ClassicTopic
 from navsense.streams.gazebo_classic.packet import PACKAGE, decode_nested_list, decode_pose, format_frame
 
 ANSWER_TIMEOUT = 3.0
@@ -42,16 +42,16 @@ class LinkInfo:
     is_canonical: bool
 
 
-class Requests:
+class EntityRequests:
     """Asks the server of one world."""
 
-    def __init__(self, node: Node, world: str) -> None:
+    def __init__(self, node: ClassicNode, world: str) -> None:
         """Advertise the topic of requests and subscribe to that of the answers."""
         self._node, self._number = node, os.getpid() << 8 & 0x7FFFFF00
         self._answers: dict[int, tuple[str, bytes]] = {}
         self._received = threading.Event()
-        self._topic = Topic(f"/gazebo/{world}/request", f"{PACKAGE}.Request")
-        self._subscription = Subscription(
+        self._topic = ClassicTopic(f"/gazebo/{world}/request", f"{PACKAGE}.Request")
+        self._subscription = ClassicSubscription(
             f"/gazebo/{world}/response", f"{PACKAGE}.Response", self._receive, lambda _: None
         )
         node.subscribe(self._subscription)
@@ -60,7 +60,7 @@ class Requests:
     def _receive(self, data: bytes) -> None:
         """Store an answer. Others may ask too. Raises `ValueError`."""
         fields = dict(iterate_fields(data))
-        number, kind, body = (fields.get(tag) for tag in (1 << 3 | VARINT, _nested(4), _nested(5)))
+        number, kind, body = (fields.get(tag) for tag in (1 << 3 | VARINT, _make_tag(4), _make_tag(5)))
         if number == self._number and isinstance(kind, bytes):
             self._answers[self._number] = (kind.decode(errors="replace"), body if isinstance(body, bytes) else b"")
             self._received.set()
@@ -97,10 +97,10 @@ class Requests:
         answer = self.ask("entity_list")
         if answer is None or answer[0] != f"{PACKAGE}.Model_V":
             return []
-        return [_get_text(dict(iterate_fields(model)).get(_nested(1))) for model in decode_nested_list(answer[1], 2)]
+        return [_get_text(dict(iterate_fields(model)).get(_make_tag(1))) for model in decode_nested_list(answer[1], 2)]
 
 
-def _nested(number: int) -> int:
+def _make_tag(number: int) -> int:
     """Return the tag of a field with a message or a text."""
     return number << 3 | LENGTH_DELIMITED
 
@@ -112,17 +112,17 @@ def _get_text(value: int | bytes | None) -> str:
 def _list_links(model: bytes, parent: Pose) -> Iterator[LinkInfo]:
     """Yield the links of a model. Raises `ValueError`."""
     fields = list(iterate_fields(model))
-    poses = [value for tag, value in fields if tag == _nested(4) and isinstance(value, bytes)]
+    poses = [value for tag, value in fields if tag == _make_tag(4) and isinstance(value, bytes)]
     pose = parent @ decode_pose(poses[0]) if poses else parent
     for tag, value in fields:
-        if tag == _nested(12) and isinstance(value, bytes):
+        if tag == _make_tag(12) and isinstance(value, bytes):
             yield from _list_links(value, pose)
-        elif tag == _nested(6) and isinstance(value, bytes):
+        elif tag == _make_tag(6) and isinstance(value, bytes):
             link = dict(iterate_fields(value))
-            inertial, own_pose = link.get(_nested(8)), link.get(_nested(9))
-            center = dict(iterate_fields(inertial)).get(_nested(2)) if isinstance(inertial, bytes) else None
+            inertial, own_pose = link.get(_make_tag(8)), link.get(_make_tag(9))
+            center = dict(iterate_fields(inertial)).get(_make_tag(2)) if isinstance(inertial, bytes) else None
             yield LinkInfo(
-                _get_text(link.get(_nested(2))),
+                _get_text(link.get(_make_tag(2))),
                 pose @ decode_pose(own_pose) if isinstance(own_pose, bytes) else pose,
                 decode_pose(center).position if isinstance(center, bytes) else Pose().position,
                 bool(link.get(14 << 3 | VARINT)),

@@ -71,10 +71,6 @@ class LinkPose:
         """Start at a pose of Gazebo."""
         self.center = center
         self.largest_error = PoseError(0.0, 0.0)
-        self.restart(stamp, position, rotation)
-
-    def restart(self, stamp: int, position: Vector, rotation: Quaternion) -> None:
-        """Continue from another pose of Gazebo."""
         self.stamp, self.position, self.rotation = stamp, position, normalize(rotation)
         self._steps: dict[int, _Step] = {}
         self._stamps: deque[int] = deque()

@@ -28,11 +28,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from navsense.core.errors import show
+from navsense.core.errors import NavsenseError, show
 from navsense.core.text import format_count
 from navsense.streams.gazebo_classic.packet import (
-    Endpoint,
     FrameReader,
+    TopicEndpoint,
     decode_nested_list,
     decode_packet,
     decode_publish,
@@ -80,22 +80,22 @@ FIRST_PACKETS = ("version_init", "topic_namepaces_init", "publishers_init")
 """Types of the first packets of the master. Gazebo spells the second one like this."""
 
 
-class NodeError(Exception):
+class ClassicNodeError(Exception):
     """The master or a publisher does not answer, or not as one of Gazebo Classic. The text says how."""
 
 
 @dataclass(eq=False)
-class Topic:
+class ClassicTopic:
     """A topic that the node publishes, with the number of messages that slow subscribers did not get."""
 
     name: str
     type: str
     dropped: int = 0
-    subscribers: list[_Peer] = field(default_factory=list)
+    subscribers: list[_ClassicPeer] = field(default_factory=list)
 
 
 @dataclass(eq=False)
-class Subscription:
+class ClassicSubscription:
     """A topic that the node subscribes to.
 
     on_message: is called in the thread of the node with each message. It raises `ValueError` for an invalid one.
@@ -108,11 +108,11 @@ class Subscription:
     on_message: Callable[[bytes], None]
     on_end: Callable[[str], None]
     is_last: bool = False
-    publisher: Endpoint | None = None
+    publisher: TopicEndpoint | None = None
 
 
 @dataclass(eq=False)
-class _Peer:
+class _ClassicPeer:
     """A connection.
 
     topic: that of a subscriber. subscription: that of a publisher. Both are None for the master, and for a peer that
@@ -125,8 +125,8 @@ class _Peer:
 
     connection: socket.socket
     name: str
-    topic: Topic | None = None
-    subscription: Subscription | None = None
+    topic: ClassicTopic | None = None
+    subscription: ClassicSubscription | None = None
     deadline: float = 0.0
     frames: FrameReader = field(default_factory=FrameReader)
     queue: deque[memoryview] = field(default_factory=deque)
@@ -137,7 +137,7 @@ class _Peer:
     dropped: int = 0
 
 
-class Node:
+class ClassicNode:
     """A node of Gazebo Classic.
 
     version: of the master, such as `gazebo 11.1`.
@@ -156,7 +156,7 @@ class Node:
         name: str,
         on_lost: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Connect to the master at an address, and listen on a free port of `host`. Raises `NodeError`.
+        """Connect to the master at an address, and listen on a free port of `host`. Raises `ClassicNodeError`.
 
         name: the begin of log messages.
         on_lost: is called with the reason if the connection to the master ends.
@@ -165,12 +165,12 @@ class Node:
         self.version, self.lost = "", ""
         self.is_local = False
         self.namespaces: list[str] = []
-        self.publishers: list[Endpoint] = []
+        self.publishers: list[TopicEndpoint] = []
         self.subscriber_count = self.sent_messages = 0
         self._lock = threading.RLock()
-        self._topics: dict[str, Topic] = {}
-        self._subscriptions: dict[str, Subscription] = {}
-        self._peers: dict[socket.socket, _Peer] = {}
+        self._topics: dict[str, ClassicTopic] = {}
+        self._subscriptions: dict[str, ClassicSubscription] = {}
+        self._peers: dict[socket.socket, _ClassicPeer] = {}
         self._warned: set[tuple[str, str]] = set()
         self._warning_count = 0
         self._connected, self._changed, self._ending = threading.Event(), threading.Event(), threading.Event()
@@ -190,20 +190,20 @@ class Node:
             self._thread.start()
         except RuntimeError as error:
             self._release()
-            raise NodeError("the system cannot start another thread") from error
+            raise ClassicNodeError("the system cannot start another thread") from error
         except BaseException:
             self._release()
             raise
 
-    def _connect_master(self, address: tuple[str, int]) -> _Peer:
-        """Connect, and read the first three packets. Raises `NodeError`."""
+    def _connect_master(self, address: tuple[str, int]) -> _ClassicPeer:
+        """Connect, and read the first three packets. Raises `ClassicNodeError`."""
         end, text = time.monotonic() + CONNECT_TIMEOUT, f"{address[0]}:{address[1]}"
         try:
             connection = socket.create_connection(address, CONNECT_TIMEOUT)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise NodeError(f"does not answer: {reason.lower()}") from error
-        peer = _Peer(connection, f"master {text}")
+            raise ClassicNodeError(f"does not answer: {reason.lower()}") from error
+        peer = _ClassicPeer(connection, f"master {text}")
         self._peers[connection] = peer
         frames: list[bytes] = []
         try:
@@ -215,9 +215,9 @@ class Node:
                     break
             self._read_first_packets(frames[: len(FIRST_PACKETS)])
         except ValueError as error:
-            raise NodeError(f"is no master of Gazebo Classic: it sent {error}") from error
+            raise ClassicNodeError(f"is no master of Gazebo Classic: it sent {error}") from error
         except OSError as error:
-            raise NodeError(f"has not sent its version and its topics within {CONNECT_TIMEOUT:g} s") from error
+            raise ClassicNodeError(f"has not sent its version and its topics within {CONNECT_TIMEOUT:g} s") from error
         self.is_local = connection.getpeername()[0] == connection.getsockname()[0]
         connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -238,7 +238,7 @@ class Node:
         publishers = decode_nested_list(packets[2][1], 1)[:MAX_PUBLISHERS]
         self.publishers = [decode_publish(publisher) for publisher in publishers]
 
-    def list_publishers(self, topic: str) -> list[Endpoint]:
+    def list_publishers(self, topic: str) -> list[TopicEndpoint]:
         """Return the publishers of a topic."""
         with self._lock:
             return [publisher for publisher in self.publishers if publisher.topic == topic]
@@ -248,21 +248,21 @@ class Node:
         if self._changed.wait(timeout):
             self._changed.clear()
 
-    def advertise(self, topics: Sequence[Topic]) -> None:
+    def advertise(self, topics: Sequence[ClassicTopic]) -> None:
         """Offer topics to subscribers."""
         with self._lock:
             for topic in topics:
                 self._topics[topic.name] = topic
-                endpoint = Endpoint(topic.name, topic.type, self.host, self.port)
+                endpoint = TopicEndpoint(topic.name, topic.type, self.host, self.port)
                 self._send_to_master("advertise", encode_publish(endpoint))
         self._wake()
 
-    def subscribe(self, subscription: Subscription, *, latching: bool = False) -> None:
+    def subscribe(self, subscription: ClassicSubscription) -> None:
         """Subscribe to a topic. The master lists its publishers, now and later."""
         with self._lock:
             self._subscriptions[subscription.name] = subscription
-            endpoint = Endpoint(subscription.name, subscription.type, self.host, self.port)
-            self._send_to_master("subscribe", encode_subscribe(endpoint, latching=latching))
+            endpoint = TopicEndpoint(subscription.name, subscription.type, self.host, self.port)
+            self._send_to_master("subscribe", encode_subscribe(endpoint))
         self._wake()
 
     def _send_to_master(self, kind: str, body: bytes) -> None:
@@ -272,7 +272,7 @@ class Node:
         """Wait for the first subscriber of any topic; false after `seconds`."""
         return self._connected.wait(seconds)
 
-    def publish(self, topic: Topic, frames: Sequence[bytes]) -> None:
+    def publish(self, topic: ClassicTopic, frames: Sequence[bytes]) -> None:
         """Send frames to the subscribers of a topic, or queue them.
 
         An empty queue is sent from here: a wake of the thread costs more than the call of the operating system.
@@ -308,7 +308,7 @@ class Node:
         self._wait_for(lambda _: True, DISCONNECT_TIMEOUT)
         with self._lock:
             for topic in self._topics.values():
-                self._send_to_master("unadvertise", encode_publish(Endpoint(topic.name, "", self.host, self.port)))
+                self._send_to_master("unadvertise", encode_publish(TopicEndpoint(topic.name, "", self.host, self.port)))
             if not self.lost:
                 self._send(self._master)
 
@@ -327,7 +327,7 @@ class Node:
         if self._warning_count > MAX_WARNINGS:
             LOG.warning("%s: %d more warnings about peers", self._name, self._warning_count - MAX_WARNINGS)
 
-    def _wait_for(self, is_busy: Callable[[_Peer], bool], timeout: float) -> None:
+    def _wait_for(self, is_busy: Callable[[_ClassicPeer], bool], timeout: float) -> None:
         """Wait while a subscriber is busy and makes progress."""
         end = time.monotonic() + timeout
         while (now := time.monotonic()) < end and not self._ending.is_set():
@@ -337,14 +337,14 @@ class Node:
                     return
             time.sleep(0.005)
 
-    def _list_subscribers(self) -> list[_Peer]:
+    def _list_subscribers(self) -> list[_ClassicPeer]:
         return [peer for topic in self._topics.values() for peer in topic.subscribers]
 
     def _wake(self) -> None:
         with contextlib.suppress(OSError):
             self._wake_sender.send(b"\0")
 
-    def _warn(self, cause: str, text: str, peer: _Peer) -> None:
+    def _warn(self, cause: str, text: str, peer: _ClassicPeer) -> None:
         """Log a warning about a peer, once for each cause."""
         key = (cause, peer.name)
         if key in self._warned:
@@ -355,7 +355,7 @@ class Node:
             name = peer.topic.name if peer.topic else peer.subscription.name if peer.subscription else ""
             LOG.warning("%s: %s%s %s", self._name, peer.name, f" of topic {name}" if name else "", text)
 
-    def _queue(self, peer: _Peer, frame: memoryview) -> None:
+    def _queue(self, peer: _ClassicPeer, frame: memoryview) -> None:
         """Queue a frame; drop the oldest ones if the queue is full. The caller holds the lock."""
         first = 1 if peer.is_head_partial else 0
         while peer.size + len(frame) > MAX_QUEUE_BYTES and len(peer.queue) > first:
@@ -370,7 +370,7 @@ class Node:
         peer.queue.append(frame)
         peer.size += len(frame)
 
-    def _send(self, peer: _Peer) -> None:
+    def _send(self, peer: _ClassicPeer) -> None:
         """Send what the connection of a peer takes now, about `SEND_BYTES` at most. The caller holds the lock."""
         total = 0
         try:
@@ -396,7 +396,7 @@ class Node:
         except OSError:
             self._disconnect(peer)
 
-    def _disconnect(self, peer: _Peer, reason: str = "") -> None:
+    def _disconnect(self, peer: _ClassicPeer, reason: str = "") -> None:
         """Disconnect a peer. The caller holds the lock."""
         if self._peers.pop(peer.connection, None) is None:
             return
@@ -436,6 +436,18 @@ class Node:
             resource.close()
 
     def _serve(self) -> None:
+        try:
+            self._handle_connections()
+        except Exception as error:
+            self.lost = f"the connections have ended: {error!r}"
+            self._on_lost(self.lost)
+            raise
+        finally:
+            with self._lock:
+                self._release()
+
+    def _handle_connections(self) -> None:
+        """Read and write until the end."""
         while not self._ending.is_set():
             with self._lock:
                 for peer in self._peers.values():
@@ -455,8 +467,6 @@ class Node:
                 for peer in [one for one in self._peers.values() if 0.0 < one.deadline < now]:
                     self._warn("packet", f"did not name a topic within {PEER_TIMEOUT:g} s and is disconnected", peer)
                     self._disconnect(peer)
-        with self._lock:
-            self._release()
 
     def _is_last(self, ready: object) -> bool:
         """Return True for the connection of a topic that is handled last."""
@@ -482,7 +492,7 @@ class Node:
             if self._listener is None:
                 return
             connection, address = self._listener.accept()
-            peer = _Peer(connection, f"subscriber {address[0]}:{address[1]}")
+            peer = _ClassicPeer(connection, f"subscriber {address[0]}:{address[1]}")
             if len(self._peers) >= MAX_CONNECTIONS:
                 self._warn("full", f"is refused: {MAX_CONNECTIONS} connections are open", peer)
                 connection.close()
@@ -493,7 +503,7 @@ class Node:
             self._selector.register(connection, selectors.EVENT_READ)
             self._peers[connection] = peer
 
-    def _receive(self, peer: _Peer) -> None:
+    def _receive(self, peer: _ClassicPeer) -> None:
         """Read what a peer sends, and handle its complete frames."""
         try:
             data = peer.connection.recv(1 << 16)
@@ -517,7 +527,7 @@ class Node:
                 self._warn("invalid", f"is disconnected: it sent {error}", peer)
             self._disconnect(peer, f"sent {error}")
 
-    def _handle_frame(self, peer: _Peer, frame: bytes) -> None:
+    def _handle_frame(self, peer: _ClassicPeer, frame: bytes) -> None:
         """Handle a frame. Raises `ValueError` if it is invalid."""
         if peer is self._master:
             try:
@@ -527,17 +537,17 @@ class Node:
         elif peer.subscription is not None:
             try:
                 peer.subscription.on_message(frame)
-            except ValueError as error:
+            except (ValueError, NavsenseError) as error:
                 self._warn("message", f"sent {error}; the message is ignored", peer)
         elif peer.topic is None:
             self._accept_subscriber(peer, frame)
 
-    def _accept_subscriber(self, peer: _Peer, frame: bytes) -> None:
+    def _accept_subscriber(self, peer: _ClassicPeer, frame: bytes) -> None:
         """Handle the packet of a subscriber. Raises `ValueError`."""
         kind, body = decode_packet(frame)
         if kind != "sub":
             raise ValueError(f"a packet {show(kind)}")
-        endpoint, _ = decode_subscribe(body)
+        endpoint = decode_subscribe(body)
         topic = self._topics.get(endpoint.topic)
         if topic is None:
             raise ValueError(f"a request for topic {show(endpoint.topic)}, which is not published here")
@@ -564,12 +574,12 @@ class Node:
         elif kind in ("publisher_subscribe", "publisher_advertise", "publisher_update"):
             self._connect_publisher(decode_publish(body))
 
-    def _connect_publisher(self, publisher: Endpoint) -> None:
+    def _connect_publisher(self, publisher: TopicEndpoint) -> None:
         """Connect to a publisher of a subscribed topic."""
         subscription = self._subscriptions.get(publisher.topic)
         if subscription is None or publisher == subscription.publisher:
             return
-        peer = _Peer(socket.socket(), f"publisher {publisher.host}:{publisher.port}", subscription=subscription)
+        peer = _ClassicPeer(socket.socket(), f"publisher {publisher.host}:{publisher.port}", subscription=subscription)
         peer.connection.close()
         if subscription.publisher is not None:
             first = subscription.publisher
@@ -590,17 +600,17 @@ class Node:
         host, port = peer.connection.getsockname()[:2]
         self._selector.register(peer.connection, selectors.EVENT_READ)
         self._peers[peer.connection] = peer
-        request = encode_subscribe(Endpoint(publisher.topic, publisher.type, host, port))
+        request = encode_subscribe(TopicEndpoint(publisher.topic, publisher.type, host, port))
         self._queue(peer, memoryview(encode_packet("sub", request)))
         self._send(peer)
 
 
 def _listen(host: str) -> socket.socket:
-    """Return a socket that listens on a free port. Raises `NodeError`."""
+    """Return a socket that listens on a free port. Raises `ClassicNodeError`."""
     try:
         family = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0][0]
         listener = socket.create_server((host, 0), family=family)
     except (OSError, ValueError) as error:
-        raise NodeError(f"cannot be served at {host}: it must be a name or an address of this machine") from error
+        raise ClassicNodeError(f"needs a port of {host}, which is no name or address of this machine") from error
     listener.setblocking(False)
     return listener

@@ -5,7 +5,7 @@ publisher, are packets:
 
     Packet      stamp = 1, type = 2, serialized_data = 3
     Publish     topic = 1, msg_type = 2, host = 3, port = 4
-    Subscribe   topic = 1, host = 2, port = 3, msg_type = 4, latching = 5
+    Subscribe   topic = 1, host = 2, port = 3, msg_type = 4
 
 All other frames of a publisher are the messages of its topic. Sources: `Connection.cc` and the `.proto` files of Gazebo
 11, whose descriptors are in `libgazebo_msgs.so.11`.
@@ -34,7 +34,7 @@ PACKAGE = "gazebo.msgs"
 """Package of the messages."""
 
 
-class Endpoint(NamedTuple):
+class TopicEndpoint(NamedTuple):
     """A topic, its message type, and the address of one of its publishers or subscribers."""
 
     topic: str
@@ -109,37 +109,36 @@ def decode_packet(data: bytes) -> tuple[str, bytes]:
     return _decode_text(kind), body
 
 
-def encode_publish(endpoint: Endpoint) -> bytes:
+def encode_publish(endpoint: TopicEndpoint) -> bytes:
     """Return `gazebo.msgs.Publish`."""
     texts = (endpoint.topic, endpoint.type, endpoint.host)
     body = b"".join(encode_nested(number, text.encode()) for number, text in enumerate(texts, 1))
     return body + encode_int(4, endpoint.port, required=True)
 
 
-def decode_publish(data: bytes) -> Endpoint:
+def decode_publish(data: bytes) -> TopicEndpoint:
     """Return the endpoint in `gazebo.msgs.Publish`. Raises `ValueError`."""
     fields = dict(iterate_fields(data))
     return _make_endpoint(*(fields.get(tag) for tag in (*_NESTED[1:4], 4 << 3 | VARINT)))
 
 
-def encode_subscribe(endpoint: Endpoint, *, latching: bool = False) -> bytes:
+def encode_subscribe(endpoint: TopicEndpoint) -> bytes:
     """Return `gazebo.msgs.Subscribe`."""
     body = encode_nested(1, endpoint.topic.encode()) + encode_nested(2, endpoint.host.encode())
-    body += encode_int(3, endpoint.port, required=True) + encode_nested(4, endpoint.type.encode())
-    return body + encode_int(5, latching)
+    return body + encode_int(3, endpoint.port, required=True) + encode_nested(4, endpoint.type.encode())
 
 
-def decode_subscribe(data: bytes) -> tuple[Endpoint, bool]:
-    """Return the endpoint in `gazebo.msgs.Subscribe`, and true if it wants the last message. Raises `ValueError`."""
+def decode_subscribe(data: bytes) -> TopicEndpoint:
+    """Return the endpoint in `gazebo.msgs.Subscribe`. Raises `ValueError`."""
     fields = dict(iterate_fields(data))
     topic, host, port, kind = (fields.get(tag) for tag in (_NESTED[1], _NESTED[2], 3 << 3 | VARINT, _NESTED[4]))
-    return _make_endpoint(topic, kind, host, port), bool(fields.get(5 << 3 | VARINT))
+    return _make_endpoint(topic, kind, host, port)
 
 
-def _make_endpoint(topic: Value | None, kind: Value | None, host: Value | None, port: Value | None) -> Endpoint:
+def _make_endpoint(topic: Value | None, kind: Value | None, host: Value | None, port: Value | None) -> TopicEndpoint:
     if not (isinstance(topic, bytes) and isinstance(kind, bytes) and isinstance(host, bytes) and isinstance(port, int)):
         raise ValueError("an endpoint without topic, type, host or port")  # noqa: TRY004
-    return Endpoint(_decode_text(topic), _decode_text(kind), _decode_text(host), port)
+    return TopicEndpoint(_decode_text(topic), _decode_text(kind), _decode_text(host), port)
 
 
 def encode_text(text: str) -> bytes:

@@ -26,7 +26,7 @@ from navsense.recordings.base import check_recorded_run, make_closed_error
 from navsense.recordings.gazebo import GAZEBO_11, GAZEBO_CLASSIC, GazeboPackage, NumberedEncoder
 from navsense.recordings.info import RecordedRun
 from navsense.streams.device_port import CONNECT_TIMEOUT, parse_wait
-from navsense.streams.gazebo_classic.node import DEFAULT_PORT, Node, NodeError, Topic
+from navsense.streams.gazebo_classic.node import DEFAULT_PORT, ClassicNode, ClassicNodeError, ClassicTopic
 from navsense.streams.gazebo_classic.packet import format_frame
 from navsense.streams.gazebo_classic.subscriber import MOTION_OPTIONS, GazeboClassicSubscriber
 from navsense.streams.stream import LOOPBACK, Publisher, Stream, StreamUrl
@@ -56,14 +56,14 @@ class GazeboClassicPublisher(Publisher):
             sensor.name: NumberedEncoder(package, sensor) for sensor in package.list_sensors(recorded_run)
         }
         self._topics = {
-            name: Topic(recorded_run.topics.get_sensor_topic(name, "measured"), encoder.type)
+            name: ClassicTopic(recorded_run.topics.get_sensor_topic(name, "measured"), encoder.type)
             for name, encoder in self._encoders.items()
         }
-        self._waiting: list[tuple[int, Topic, bytes]] = []
+        self._waiting: list[tuple[int, ClassicTopic, bytes]] = []
         self._is_open = True
         try:
-            self._node = Node((url.host, port), url.options.get("host", LOOPBACK), name=self.url)
-        except NodeError as error:
+            self._node = ClassicNode((url.host, port), url.options.get("host", LOOPBACK), name=self.url)
+        except ClassicNodeError as error:
             what, remedy = "master of Gazebo Classic", "start it: gzserver WORLD"
             raise RecordingError(what, f"{url.host}:{port}", where=where, allowed=str(error), remedy=remedy) from error
         try:

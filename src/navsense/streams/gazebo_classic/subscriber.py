@@ -27,9 +27,9 @@ from navsense.core.pose import Pose
 from navsense.core.text import format_count
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.motion.driven import LIMITS, State
-from navsense.streams.gazebo_classic.entity_info import LinkInfo, Requests
+from navsense.streams.gazebo_classic.entity_info import EntityRequests, LinkInfo
 from navsense.streams.gazebo_classic.link_pose import MAX_ERROR, LinkPose, PoseError
-from navsense.streams.gazebo_classic.node import DEFAULT_PORT, Node, NodeError, Subscription
+from navsense.streams.gazebo_classic.node import DEFAULT_PORT, ClassicNode, ClassicNodeError, ClassicSubscription
 from navsense.streams.gazebo_classic.packet import PACKAGE, LinkData, decode_link_data, decode_poses
 from navsense.streams.stream import LOOPBACK, StreamUrl
 from navsense.streams.subscriber import DrivenFrame, Subscriber
@@ -84,11 +84,11 @@ class GazeboClassicSubscriber(Subscriber):
         self._last_stamp: int | None = None
         self._period = 0
         self._info: LinkInfo | None = None
-        self._missing = self._jumps = 0
+        self._missing = 0
         self._warned: set[str] = set()
         try:
-            self._node = Node((url.host, port), LOOPBACK, name=self.url, on_lost=self.fail)
-        except NodeError as error:
+            self._node = ClassicNode((url.host, port), LOOPBACK, name=self.url, on_lost=self.fail)
+        except ClassicNodeError as error:
             what, remedy = "master of Gazebo Classic", "start it: gzserver WORLD"
             raise MotionError(what, f"{url.host}:{port}", where=where, allowed=str(error), remedy=remedy) from error
         try:
@@ -103,15 +103,15 @@ class GazeboClassicSubscriber(Subscriber):
         self._link_topic = f"/gazebo/{world}/{self._link}"
         self._info = self._find_link(world, url) if self._node.is_local else None
         if self._type != POSES:
-            subscription = Subscription(self._link_topic, LINK_DATA, self._receive_link_data, self._end_topic, True)
-            self._node.subscribe(subscription)
+            receive, end = self._receive_link_data, self._end_topic
+            self._node.subscribe(ClassicSubscription(self._link_topic, LINK_DATA, receive, end, is_last=True))
         if self._type == LINK_DATA and not self._node.list_publishers(self._link_topic):
             others = [one.topic for one in self._node.publishers if one.type == LINK_DATA]
             allowed = f"must be one of {', '.join(others[:LISTED_NAMES])}" if others else "no link has one"
             what, remedy = "topic of the link", "give the link a sensor of type imu, or omit type"
             raise MotionError(what, self._link_topic, where=Where(url.text), allowed=allowed, remedy=remedy)
         self._start = time.monotonic()
-        self._node.subscribe(Subscription(self._pose_topic, POSES, self._receive_poses, self._end_topic))
+        self._node.subscribe(ClassicSubscription(self._pose_topic, POSES, self._receive_poses, self._end_topic))
         LOG.info("%s: follows link %s in %s of %s", self.url, self._link, self._pose_topic, self._node.version)
 
     def _find_pose_topic(self, url: StreamUrl) -> tuple[str, str]:
@@ -141,7 +141,7 @@ class GazeboClassicSubscriber(Subscriber):
 
     def _find_link(self, world: str, url: StreamUrl) -> LinkInfo | None:
         """Return what Gazebo answers about the link, None without an answer. Raises `MotionError` if it has no link."""
-        requests, where = Requests(self._node, world), Where(url.text)
+        requests, where = EntityRequests(self._node, world), Where(url.text)
         try:
             links = requests.find_links(self._entities[0])
             if links is not None and self._link not in links:
@@ -241,7 +241,6 @@ class GazeboClassicSubscriber(Subscriber):
         """Correct the integrated pose."""
         error = None if self._pose is None else self._pose.correct(stamp, pose.position, pose.rotation)
         if error is not None and max(error) > MAX_ERROR:
-            self._jumps += 1
             seconds, jump = stamp / NANOSECONDS_PER_SECOND, f"{error.distance:.3g} m, {error.angle:.3g} rad"
             self._warn_once("jump", f"the pose jumps at {seconds:.9g} s by {jump} that its velocity does not have")
 
