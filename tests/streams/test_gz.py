@@ -545,13 +545,8 @@ def settings(query: str, **environment: str) -> Settings:
 
 def test_settings_come_from_the_url_then_from_the_environment() -> None:
     default = settings("")
-    assert (default.version, default.host, default.port, default.group, default.discovery_port) == (
-        15,
-        "127.0.0.1",
-        0,
-        "239.255.0.7",
-        10317,
-    )
+    assert (default.version, default.host, default.port) == (15, "127.0.0.1", 0)
+    assert (default.group, default.discovery_port, default.service_discovery_port) == ("239.255.0.7", 10317, 10318)
     assert default.partition.startswith(f"{socket.gethostname()}:")
     assert default.make_topic("/a").startswith(f"@/{socket.gethostname()}:")
     variables = {
@@ -560,6 +555,7 @@ def test_settings_come_from_the_url_then_from_the_environment() -> None:
         "RELAY": "10.0.1.1:10.0.2.1",
         "DISCOVERY_MULTICAST_IP": "239.1.2.3",
         "DISCOVERY_MSG_PORT": "20000",
+        "DISCOVERY_SRV_PORT": "20001",
         "TRANSPORT_SNDHWM": "7",
         "TRANSPORT_TOPIC_STATISTICS": "1",
     }
@@ -567,7 +563,7 @@ def test_settings_come_from_the_url_then_from_the_environment() -> None:
         read = settings(query, **{f"{prefix}{name}": text for name, text in variables.items()})
         assert (read.partition, read.host, read.relays) == ("p", "10.0.0.1", ("10.0.1.1", "10.0.2.1"))
         assert (read.group, read.discovery_port, read.queue_messages) == ("239.1.2.3", 20000, 7)
-        assert read.has_statistics
+        assert (read.service_discovery_port, read.has_statistics) == (20001, True)
         other = "IGN_" if prefix == "GZ_" else "GZ_"
         assert settings(f"127.0.0.1{query}", **{f"{other}{name}": text for name, text in variables.items()}).host == (
             "127.0.0.1"

@@ -1,4 +1,4 @@
-"""A node of Gazebo transport: one ZeroMQ socket that publishes all topics, and their discovery.
+"""A node of Gazebo transport: one ZeroMQ socket that publishes all topics, their discovery, and services.
 
 A message has four frames: full name of the topic, address of the publisher, bytes, and name of the type. With
 statistics it has a fifth frame with the time (ms) and the number of the message, both in 8 bytes.
@@ -24,8 +24,10 @@ from uuid import uuid4
 
 from navsense.core.errors import RecordingError, Where
 from navsense.core.text import format_count
-from navsense.streams.gz.discovery import AdvertisedTopic, Discovery
+from navsense.streams.gz.discovery import Advert, AdvertisedTopic, Discovery
+from navsense.streams.gz.services import GzService, Handler, ServiceServer
 from navsense.streams.gz.settings import Settings, resolve_host
+from navsense.streams.gz.versions import get_type_name
 
 LOG = logging.getLogger(__name__)
 """Logs queues that overflow, and programs that are not nodes."""
@@ -64,19 +66,22 @@ class GzNode:
     def __init__(self, settings: Settings, topics: Sequence[AdvertisedTopic], where: Where) -> None:
         """Open the socket and start the discovery. Raises `RecordingError`."""
         zmq = import_zmq(where)
-        self._zmq, self._where, self._has_statistics = zmq, where, settings.has_statistics
+        self._zmq, self._where, self._settings = zmq, where, settings
+        self._has_statistics = settings.has_statistics
+        self._services: ServiceServer | None = None
         self._lock = threading.Lock()
         self._filters: set[bytes] = set()
         self._has_stranger = False
         self.subscriber_count = self.overflow_count = 0
-        host = resolve_host(settings, where)
+        host, process = self._host, self._process = resolve_host(settings, where), str(uuid4())
         self._context = zmq.Context()
         try:
             self._socket = self._open_socket(settings, host)
             address = self._socket.get_string(zmq.LAST_ENDPOINT)
             self.port = int(address.rpartition(":")[2])
             self.topics = {topic.name: GzTopic(topic, address) for topic in topics}
-            self._discovery = Discovery(settings, host, address, str(uuid4()), topics, where)
+            adverts = [Advert(topic.name, address, process, process, type=topic.type) for topic in topics]
+            self._discovery = Discovery(settings, host, process, where, port=settings.discovery_port, adverts=adverts)
         except BaseException:
             self._context.destroy(linger=0)
             raise
@@ -197,6 +202,23 @@ class GzNode:
         self._socket.send_multipart(frames, self._zmq.NOBLOCK)
         self._socket.setsockopt(self._zmq.XPUB_NODROP, 1)
 
+    def add_service(self, name: str, request_type: str, response_type: str, handler: Handler) -> None:
+        """Offer a service; it replaces one with the same name.
+
+        name: without the partition.
+        request_type, response_type: in the package `gz.msgs`; Ignition gets those of `ignition.msgs`.
+        handler: gets the bytes of a request and returns those of the response, None if the service fails. It is called
+            in the thread of the services. It can raise `ValueError` with the reason.
+
+        Raises `RecordingError` if the socket of the services cannot be opened.
+        """
+        if self._services is None:
+            self._services = ServiceServer(self._zmq, self._settings, self._host, self._process, self._where)
+        request_type, response_type = (
+            get_type_name(kind, self._settings.version) for kind in (request_type, response_type)
+        )
+        self._services.add(GzService(self._settings.make_topic(name), request_type, response_type, handler))
+
     def close(self) -> None:
         """Deliver the queues of the subscribers that read, and close."""
         self._close(CLOSE_TIMEOUT)
@@ -211,6 +233,8 @@ class GzNode:
 
     def _close(self, timeout: float) -> None:
         """Close the socket, which sends its queues for at most `timeout` (s), then send BYE."""
+        if self._services is not None:
+            self._services.close()
         with self._lock:
             self._context.destroy(linger=int(1000.0 * timeout))
         self._discovery.close()

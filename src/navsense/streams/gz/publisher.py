@@ -17,18 +17,24 @@ import numpy as np
 
 from navsense.core.errors import RecordingError, Where
 from navsense.core.readings import TimeSlice, to_nanoseconds
+from navsense.messages.gz import PACKAGE, VARINT, encode_int
 from navsense.recordings.base import check_recorded_run, make_closed_error
 from navsense.recordings.gazebo import GazeboPackage, NumberedEncoder
+from navsense.recordings.gazebo_poses import iterate_fields
 from navsense.recordings.info import RecordedRun
 from navsense.streams.gz.discovery import AdvertisedTopic
 from navsense.streams.gz.node import GzNode, GzTopic, import_zmq
 from navsense.streams.gz.settings import OPTIONS, Settings, read_settings
+from navsense.streams.gz.subscriber import GZ_MOTION_OPTIONS, open_subscriber
 from navsense.streams.gz.versions import get_package
-from navsense.streams.stream import Publisher, Stream, StreamUrl
+from navsense.streams.stream import Pace, Publisher, Stream, StreamUrl
 from navsense.world import World
 
 LOG = logging.getLogger(__name__)
 """Logs the URL with its port, and how to watch the topics."""
+
+BOOLEAN_TYPE = f"{PACKAGE}.Boolean"
+"""Message type of switches."""
 
 get_time = itemgetter(0)
 """Returns the time of arrival of a message that waits."""
@@ -57,6 +63,18 @@ class GzPublisher(Publisher):
         """Wait for the first subscription."""
         if self._wait > 0.0 and not self._node.wait_for_subscriber(self._wait):
             LOG.warning("%s: no subscriber within %g s; the run continues", self.url, self._wait)
+
+    def attach_pace(self, pace: Pace | None) -> None:
+        """Offer the service /world/WORLD/pause from Boolean to Boolean, which lets the run wait."""
+        if pace is None or not self._is_open:
+            return
+
+        def handle(request: bytes) -> bytes:
+            pace.is_paused = decode_boolean(request)
+            return encode_int(2, pace.is_paused)
+
+        name = f"/world/{self._run.world.name}/pause"
+        self._node.add_service(name, BOOLEAN_TYPE, BOOLEAN_TYPE, handle)
 
     def _make_topic(self, settings: Settings, name: str) -> AdvertisedTopic:
         """Return the topic of a sensor."""
@@ -106,6 +124,12 @@ class GzPublisher(Publisher):
             self._node.abort()
 
 
+def decode_boolean(data: bytes) -> bool:
+    """Return the value of a `Boolean`. Raises `ValueError`."""
+    values = [value for tag, value in iterate_fields(data) if tag == 2 << 3 | VARINT]
+    return bool(values and values[-1])
+
+
 def _check_sensors(url: StreamUrl, world: World, package: GazeboPackage) -> None:
     """Raise `RecordingError` if no sensor has a message."""
     if not any(package.has_message(sensor.spec) for sensor in world.sensors):
@@ -130,5 +154,8 @@ STREAMS = (
         options=OPTIONS,
         check=check,
         is_live=True,
+        open_subscriber=open_subscriber,
+        motion_options=GZ_MOTION_OPTIONS,
+        motion_format="gz://HOST?partition=PARTITION&topic=TOPIC&model=MODEL",
     ),
 )

@@ -27,8 +27,8 @@ from navsense.streams.stream import LOOPBACK, StreamUrl
 OPTIONS = ("partition", "version", "wait")
 """Options of the URL."""
 
-MULTICAST_GROUP, DISCOVERY_PORT = "239.255.0.7", 10317
-"""Default group and UDP port of discovery."""
+MULTICAST_GROUP, DISCOVERY_PORT, SERVICE_DISCOVERY_PORT = "239.255.0.7", 10317, 10318
+"""Default group and UDP ports of the discovery of topics and of services."""
 
 QUEUE_MESSAGES = 100_000
 """Default number of messages in the queue of a subscriber. A run faster than real time sends them in bursts."""
@@ -39,17 +39,17 @@ FORBIDDEN = (" ", "~", "@", ":=", "//")
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of one publisher.
+    """The settings of one publisher or subscriber.
 
     version: of the library.
     host: the name or address in the URL or in the environment.
     port: TCP port of the messages; 0 selects a free port.
     partition: programs see each other's topics in the same partition only.
-    group, discovery_port: where the discovery sends and receives.
+    group, discovery_port, service_discovery_port: where the discovery sends and receives.
     relays: addresses that get the datagrams of the discovery too.
     queue_messages: size of the queue of a subscriber; 0 has no limit.
     has_statistics: true if messages have a number and a time for statistics; both sides need the same value.
-    wait: time (s) to wait for the first subscriber.
+    wait: time (s) to wait for the first subscriber or publisher.
     """
 
     version: int
@@ -58,16 +58,27 @@ class Settings:
     partition: str
     group: str
     discovery_port: int
+    service_discovery_port: int
     relays: tuple[str, ...]
     queue_messages: int
     has_statistics: bool
     wait: float
+
+    @property
+    def prefix(self) -> str:
+        """The beginning of the names of the environment variables."""
+        return get_prefix(self.version)
 
     def make_topic(self, name: str) -> str:
         """Return the full name of a topic: `@/PARTITION@/TOPIC`."""
         partition = self.partition.rstrip("/")
         slash = "/" if partition and not partition.startswith("/") else ""
         return f"@{slash}{partition}@{name}"
+
+
+def get_prefix(version: int) -> str:
+    """Return the beginning of the names of the environment variables of a version."""
+    return "IGN_" if version <= IGNITION_VERSION else "GZ_"
 
 
 def read_settings(url: StreamUrl, environment: Mapping[str, str] = os.environ) -> Settings:
@@ -77,7 +88,7 @@ def read_settings(url: StreamUrl, environment: Mapping[str, str] = os.environ) -
         raise RecordingError("path of the URL", url.path, where=where, allowed="must be empty")
     text = url.options.get("version", str(NEWEST_VERSION))
     version = _parse_number("version", text, where, OLDEST_VERSION, NEWEST_VERSION)
-    prefix = "IGN_" if version <= IGNITION_VERSION else "GZ_"
+    prefix = get_prefix(version)
     variables = {name.removeprefix(prefix): text for name, text in environment.items() if name.startswith(prefix)}
     _check_supported(variables, prefix, where)
     group = variables.get("DISCOVERY_MULTICAST_IP", MULTICAST_GROUP)
@@ -95,6 +106,7 @@ def read_settings(url: StreamUrl, environment: Mapping[str, str] = os.environ) -
         allowed = f"must not contain {', '.join(map(repr, FORBIDDEN))}"
         raise RecordingError("partition", partition, where=where, allowed=allowed)
     port = variables.get("DISCOVERY_MSG_PORT", str(DISCOVERY_PORT))
+    service_port = variables.get("DISCOVERY_SRV_PORT", str(SERVICE_DISCOVERY_PORT))
     queue = variables.get("TRANSPORT_SNDHWM", str(QUEUE_MESSAGES))
     return Settings(
         version=version,
@@ -103,6 +115,7 @@ def read_settings(url: StreamUrl, environment: Mapping[str, str] = os.environ) -
         partition=partition,
         group=group,
         discovery_port=_parse_number(f"{prefix}DISCOVERY_MSG_PORT", port, where, 1, 65535),
+        service_discovery_port=_parse_number(f"{prefix}DISCOVERY_SRV_PORT", service_port, where, 1, 65535),
         relays=relays,
         queue_messages=_parse_number(f"{prefix}TRANSPORT_SNDHWM", queue, where, 0, 2**31 - 1),
         has_statistics=variables.get("TRANSPORT_TOPIC_STATISTICS") == "1",
