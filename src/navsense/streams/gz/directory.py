@@ -32,12 +32,11 @@ class Directory:
     """The topics or the services of other processes. All methods can be called in any thread.
 
     host: IPv4 address of this process. On loopback, only addresses on loopback are used.
-    on_change: called in the thread of the discovery when a topic or service comes or goes.
     """
 
-    def __init__(self, host: str, where: Where, on_change: Callable[[], None] | None = None) -> None:
+    def __init__(self, host: str, where: Where) -> None:
         """Start empty."""
-        self._host, self._where, self._on_change = host, where, on_change
+        self._host, self._where = host, where
         self._condition = threading.Condition()
         self._adverts: dict[tuple[str, str, str], Advert] = {}
         self._seen: dict[str, float] = {}
@@ -45,22 +44,19 @@ class Directory:
 
     def update(self, message: DiscoveryMessage, host: str) -> None:
         """Store what a message says. `host` is the address of its sender."""
-        advert, has_changed = message.advert, False
+        advert = message.advert
         with self._condition:
             if message.type == MessageType.BYE:
-                has_changed = self._remove(message.process)
+                self._remove(message.process)
             elif message.process in self._seen or len(self._seen) < MAX_PROCESSES:
                 self._seen[message.process] = time.monotonic()
             if advert is not None:
                 key = (advert.name, advert.process, advert.node)
                 if message.type == MessageType.UNADVERTISE:
-                    has_changed = self._adverts.pop(key, None) is not None
+                    self._adverts.pop(key, None)
                 elif self._adverts.get(key) != advert and self._is_usable(advert, host) and self._has_room(key):
                     self._adverts[key] = advert
-                    has_changed = True
             self._condition.notify_all()
-        if has_changed and self._on_change is not None:
-            self._on_change()
 
     def _has_room(self, key: tuple[str, str, str]) -> bool:
         return key in self._adverts or len(self._adverts) < MAX_ADVERTS
@@ -76,13 +72,11 @@ class Directory:
             LOG.warning("%s: %s of process %s at %s: %s", self._where, advert.name, advert.process, host, problem)
         return not problem
 
-    def _remove(self, process: str) -> bool:
-        """Forget a process, and return True if it had topics or services."""
+    def _remove(self, process: str) -> None:
+        """Forget a process and its topics or services."""
         self._seen.pop(process, None)
-        keys = [key for key in self._adverts if key[1] == process]
-        for key in keys:
+        for key in [key for key in self._adverts if key[1] == process]:
             del self._adverts[key]
-        return bool(keys)
 
     def touch(self, process: str) -> None:
         """Note that a process lives, for example because it sends messages of a topic."""
