@@ -383,4 +383,4 @@ def read_query(url: StreamUrl, frame: DrivenFrame) -> tuple[Settings, Query]:
     target = Target(model, options.get("link", "").removeprefix(f"{model}::"), options.get("frame", ""), root)
     topic = options.get("topic", "")
     topic = topic if not topic or topic.startswith("/") else f"/{topic}"
-    return settings, Query(target, topic, options.get("type", ""), options.get("world", ""))
+    return settings, Query(target, topic, options.get("type", ""), settings.world)
