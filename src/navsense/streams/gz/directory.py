@@ -109,8 +109,8 @@ class Directory:
 
 def find_address_problem(address: str, host: str) -> str:
     """Return why this process, at an IPv4 address, does not connect to the address of a peer; "" if it does."""
-    parts = urlsplit(address)
     try:
+        parts = urlsplit(address)
         peer, port = ipaddress.IPv4Address(parts.hostname or ""), parts.port
     except ValueError:
         return f"the address {address[:80]} is not tcp://HOST:PORT"

@@ -37,7 +37,7 @@ MODEL_LINK, MODEL_MODEL, SCENE_MODEL, LINK_POSE = (number << 3 | LENGTH_DELIMITE
 SECONDS, NANOSECONDS = 1 << 3 | VARINT, 2 << 3 | VARINT
 """Tags of the fields of a time."""
 
-LINK_ID, MODEL_ID, POSE_ID = 1 << 3 | VARINT, 3 << 3 | VARINT, 3 << 3 | VARINT
+LINK_ID, MODEL_ID, POSE_ID = 2 << 3 | VARINT, 3 << 3 | VARINT, 3 << 3 | VARINT
 """Tags of the number of an entity."""
 
 AXES: Mapping[int, int] = {2 << 3 | FIXED64: 0, 3 << 3 | FIXED64: 1, 4 << 3 | FIXED64: 2, 5 << 3 | FIXED64: 3}
@@ -54,6 +54,10 @@ MAX_ENTITIES = 10_000
 
 MAX_DEPTH = 32
 """Largest depth of nested models."""
+
+
+class NumberError(ValueError):
+    """A number is not finite, or a quaternion is zero."""
 
 
 def decode_vector(data: bytes) -> Vector:
@@ -83,12 +87,12 @@ def _decode_axes(data: bytes) -> list[float]:
 
 
 def make_pose(position: bytes, orientation: bytes) -> Pose:
-    """Return a pose of two messages. Raises `ValueError` for invalid numbers."""
+    """Return a pose of two messages. Raises `ValueError`, `NumberError` for invalid numbers."""
     vector, quaternion = decode_vector(position), decode_quaternion(orientation)
     if not all(map(math.isfinite, vector)):
-        raise ValueError(f"the position {vector} is not finite")
+        raise NumberError(f"the position {vector} is not finite")
     if not (all(map(math.isfinite, quaternion)) and any(quaternion)):
-        raise ValueError(f"the quaternion w x y z {quaternion} is zero or not finite")
+        raise NumberError(f"the quaternion w x y z {quaternion} is zero or not finite")
     return Pose(vector, ensure_unit(quaternion))
 
 
@@ -439,10 +443,10 @@ def _get_nested(data: bytes, wanted: int) -> bytes | None:
 
 
 def _decode_twist(data: bytes) -> tuple[Vector, Vector]:
-    """Return the linear and the angular velocity of a `Twist`. Raises `ValueError` for numbers that are not finite."""
+    """Return the linear and the angular velocity of a `Twist`. Raises `ValueError`."""
     linear, angular = (decode_vector(_get_nested(data, tag) or b"") for tag in (FIELD_2, FIELD_3))
     if not all(map(math.isfinite, (*linear, *angular))):
-        raise ValueError(f"the twist {linear}, {angular} is not finite")
+        raise NumberError(f"the twist {linear}, {angular} is not finite")
     return linear, angular
 
 

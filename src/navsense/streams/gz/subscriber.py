@@ -28,6 +28,7 @@ from uuid import uuid4
 
 from navsense.core.errors import MotionError, RecordingError, Where
 from navsense.core.pose import Pose
+from navsense.core.text import format_count
 from navsense.recordings.base import make_no_thread_error
 from navsense.streams.gz.directory import Directory
 from navsense.streams.gz.discovery import Advert, Discovery
@@ -35,6 +36,7 @@ from navsense.streams.gz.node import import_zmq
 from navsense.streams.gz.poses import (
     STATE_TYPES,
     Chain,
+    NumberError,
     StateDecoder,
     Target,
     TargetError,
@@ -113,6 +115,7 @@ class GzSubscriber(Subscriber):
         self._query, self._settings, self._zmq, self._where = query, settings, zmq, Where(url.text)
         self._host, self._process = resolve_host(settings, self._where), str(uuid4())
         self._warned: set[str] = set()
+        self._ignored, self._last_state = 0, time.monotonic()
         self._publisher: Advert | None = None
         self._decoder: StateDecoder | None = None
         self._ending = threading.Event()
@@ -340,10 +343,17 @@ class GzSubscriber(Subscriber):
             self._warn(f"entity {error}", f"{error}{hint}; waiting for it; choose ?model=, ?link= or ?frame=")
             return
         except (ValueError, TypeError) as error:
-            self._warn("invalid", f"a message of {publisher.address} is not a {publisher.type}: {error}; it is ignored")
+            self._ignored += 1
+            cause = "numbers" if isinstance(error, NumberError) else "invalid"
+            self._warn(
+                cause, f"a message of {publisher.address} is not a valid {publisher.type}: {error}; it is ignored"
+            )
             return
         if result is None:
+            if time.monotonic() - self._last_state > QUIET_TIME:
+                self._warn("quiet", f"no message of {self._query.target.text} for {QUIET_TIME:g} s; waiting for it")
             return
+        self._last_state = time.monotonic()
         stamp, state = result
         if stamp is None:
             self._warn("stamp", "the messages have no stamp; their time is that of their arrival")
@@ -363,6 +373,8 @@ class GzSubscriber(Subscriber):
             self._thread.join(2.0 * SERVICE_TIMEOUT + 5.0)
         self._discovery.close()
         self._context.destroy(linger=0)
+        if self._ignored:
+            LOG.warning("%s: %s: %s ignored", self.url, self.topic, format_count(self._ignored, "invalid message"))
 
 
 def open_subscriber(url: StreamUrl, frame: DrivenFrame) -> Subscriber:
