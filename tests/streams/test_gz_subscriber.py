@@ -28,7 +28,7 @@ from navsense.streams.gz import directory as directory_module
 from navsense.streams.gz import subscriber as subscriber_module
 from navsense.streams.gz.directory import Directory, find_address_problem
 from navsense.streams.gz.discovery import Advert, DiscoveryMessage, MessageType
-from navsense.streams.gz.poses import Entity, PoseDecoder, Target, TargetError, find_chain_in_scene, make_decoder
+from navsense.streams.gz.poses import Entity, EntityDecoder, Target, TargetError, find_chain_in_scene, make_decoder
 from navsense.streams.gz.services import GzService, ServiceError, ServiceServer, request_service
 from navsense.streams.gz.settings import read_settings
 from navsense.streams.gz.subscriber import read_query
@@ -217,7 +217,7 @@ def test_invalid_messages_are_warnings_and_the_next_one_is_read(
 @pytest.mark.parametrize("name", GARBAGE)
 def test_invalid_message_is_an_error_of_the_decoder(name: str) -> None:
     data, problem = GARBAGE[name]
-    decoder = PoseDecoder(Target("robot"), None, is_list=True)
+    decoder = EntityDecoder(Target("robot"), None, is_list=True)
     with pytest.raises(ValueError, match=problem):
         decoder.decode(data)
 
@@ -326,7 +326,7 @@ def test_address_that_is_not_on_loopback_is_not_used(network: None, caplog: pyte
 
 @pytest.mark.parametrize(
     "address",
-    ["", "tcp://127.0.0.1", "ipc:///tmp/x", "tcp://127.0.0.1:99999", "tcp://0.0.0.0:1", "tcp://a:1", "tcp://["],
+    ["", "tcp://127.0.0.1", "ipc://x", "tcp://127.0.0.1:99999", "tcp://0.0.0.0:1", "tcp://a:1", "tcp://["],
 )
 def test_invalid_address_is_a_problem(address: str) -> None:
     assert "is not tcp://HOST:PORT" in find_address_problem(address, "127.0.0.1")
@@ -473,10 +473,12 @@ def test_entity_of_a_scene_is_found_by_its_number() -> None:
     """Local names repeat: the entity of another model has the same name."""
     chain = (Entity("robot", 6), Entity("arm", 7, pose=Pose((0.0, 0.0, 5.0))))
     message = make_scene(2, ("arm", "robot", "robot", "arm"))
-    results = [PoseDecoder(Target("robot", "arm", root=ROOT), chain, is_list=True).decode(message.SerializeToString())]
+    results = [
+        EntityDecoder(Target("robot", "arm", root=ROOT), chain, is_list=True).decode(message.SerializeToString())
+    ]
     assert results == [(4 * 10**9, ns.State(Pose((10.0, 5.0, 0.0))))]
     static = make_scene(2, ("arm", "robot", "robot"))
-    result = PoseDecoder(Target("robot", "arm"), chain, is_list=True).decode(static.SerializeToString())
+    result = EntityDecoder(Target("robot", "arm"), chain, is_list=True).decode(static.SerializeToString())
     assert result == (4 * 10**9, ns.State(Pose((4.0, 2.0, 5.0))))
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from navsense.core.errors import Where
-from navsense.streams.gz.discovery import SILENCE, Advert, DiscoveryMessage, MessageType, Scope
+from navsense.streams.gz.discovery import SILENCE, Advert, AdvertScope, DiscoveryMessage, MessageType
 
 LOG = logging.getLogger(__name__)
 """Logs addresses that are not used."""
@@ -64,7 +64,7 @@ class Directory:
     def _is_usable(self, advert: Advert, host: str) -> bool:
         """Return True if this process may use a topic or service and can connect to it."""
         is_local = host == self._host or ipaddress.IPv4Address(host).is_loopback
-        if advert.scope == Scope.PROCESS or (advert.scope == Scope.HOST and not is_local):
+        if advert.scope == AdvertScope.PROCESS or (advert.scope == AdvertScope.HOST and not is_local):
             return False
         problem = find_address_problem(advert.address, self._host)
         if problem and advert.address not in self._warned and len(self._warned) < MAX_WARNINGS:

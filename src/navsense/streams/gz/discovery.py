@@ -72,7 +72,7 @@ class MessageType(enum.IntEnum):
     NEW_CONNECTION = 6
 
 
-class Scope(enum.IntEnum):
+class AdvertScope(enum.IntEnum):
     """Which programs may use a topic or service."""
 
     PROCESS = 0
@@ -104,7 +104,7 @@ class Advert:
     address: str
     process: str
     node: str
-    scope: int = Scope.ALL
+    scope: int = AdvertScope.ALL
     type: str = ""
     control: str = "unused"
     socket_id: str = ""

@@ -272,7 +272,7 @@ class StateDecoder(Protocol):
         ...
 
 
-class PoseDecoder:
+class EntityDecoder:
     """Decodes `Pose_V` and `Pose`.
 
     chain: the entities, from a scene; None to select them from the first messages by their names.
@@ -465,5 +465,5 @@ STATE_TYPES = ("Pose_V", "Pose", "Odometry", "OdometryWithCovariance")
 def make_decoder(kind: str, target: Target, chain: Chain | None) -> StateDecoder:
     """Return the decoder of a type, without its package."""
     if kind in ("Pose_V", "Pose"):
-        return PoseDecoder(target, chain, is_list=kind == "Pose_V")
+        return EntityDecoder(target, chain, is_list=kind == "Pose_V")
     return OdometryDecoder(target, has_covariance=kind == "OdometryWithCovariance")
