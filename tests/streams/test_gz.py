@@ -48,7 +48,7 @@ from tests.streams.gz_peer import (  # noqa: E402 it needs pyzmq
     wait_until,
 )
 
-pytestmark = [pytest.mark.compiled, pytest.mark.timeout(200), pytest.mark.requirement("LIV-3:publish")]
+pytestmark = [pytest.mark.compiled, pytest.mark.timeout(200), pytest.mark.requirement("LIV-3")]
 
 WORLD = """\
 <sdf version="1.12" xmlns:navsense="https://navsense.org/sdf">

@@ -51,8 +51,8 @@ from navsense.streams.subscriber import MOTION_OPTIONS, DrivenFrame, Subscriber
 LOG = logging.getLogger(__name__)
 """Logs the topic that is used, and messages that are not."""
 
-GZ_MOTION_OPTIONS = (*MOTION_OPTIONS, "world", "partition", "version", "wait")
-"""Options of the URL of a motion."""
+GZ_MOTION_OPTIONS = (*MOTION_OPTIONS, "world", "partition", "version")
+"""Options of the URL of a motion, besides those of every motion."""
 
 LISTEN_TIME = 1.5
 """Time (s) to listen for all topics before one is selected. Each process advertises its topics once a second."""
