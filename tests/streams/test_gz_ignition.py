@@ -347,7 +347,7 @@ def test_every_pose_of_a_simulator_in_cpp_is_received(program: Path, network: No
         output.open("w", encoding="utf-8") as file,
         subprocess.Popen([program, "simulate", str(count)], stdin=subprocess.PIPE, stdout=file, text=True) as process,
         streams.open_subscriber(url, frame) as model,
-        streams.open_subscriber(f"{url}&link=arm", frame) as arm,
+        streams.open_subscriber(f"{url}&link=arm&topic=/world/demo/dynamic_pose/info", frame) as arm,
     ):
         assert process.stdin is not None
         time.sleep(0.5)  # until ZeroMQ has connected

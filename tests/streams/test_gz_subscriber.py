@@ -452,6 +452,34 @@ def test_scene_has_the_entities_from_the_model_to_the_link(model: str, link: str
     assert [entity.number for entity in chain] == numbers
 
 
+def test_entity_that_is_created_anew_is_found_again(
+    network: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has another number in the scene and in the messages."""
+    monkeypatch.setattr(subscriber_module, "SCENE_INTERVAL", 0.2)
+    simulator, numbers = Simulator("@/sea@/world/demo/dynamic_pose/info"), [9, 9, 7]
+    settings = read_settings(parse_url("gz://?partition=sea")[1])
+    server = ServiceServer(zmq, settings, "127.0.0.1", simulator.peer.process, Where("gz://"))
+
+    def answer(_data: bytes) -> bytes:
+        return encode_named(9, 2, 3, "robot", numbers.pop(0))
+
+    server.add(GzService("@/sea@/world/demo/scene/info", "gz.msgs.Empty", "gz.msgs.Scene", answer))
+    try:
+        with streams.open_subscriber("gz://?partition=sea&topic=world/demo/dynamic_pose/info", FRAME) as subscriber:
+            simulator.wait_for_subscriber()
+            end = time.monotonic() + 20.0
+            while not (received := subscriber.receive(0.1)):
+                assert time.monotonic() < end
+                simulator.publish(make_scene(1).SerializeToString())
+    finally:
+        server.close()
+        simulator.close()
+    assert received[0].state == ns.State(Pose((3.0, 3.0, 0.0)) @ ROOT)  # the second robot has the number 7
+    assert not numbers
+    assert any("no entity robot; waiting for it" in text for text in messages_of(caplog))
+
+
 @pytest.mark.parametrize(("model", "link"), [("rover", ""), ("robot", "arm"), ("robot", "gripper"), ("base", "")])
 def test_scene_without_the_entity_is_an_error_with_its_entities(model: str, link: str) -> None:
     with pytest.raises(TargetError, match="the scene has no") as error:

@@ -57,8 +57,9 @@ GZ_MOTION_OPTIONS = (*MOTION_OPTIONS, "world", "partition", "version")
 LISTEN_TIME = 1.5
 """Time (s) to listen for all topics before one is selected. Each process advertises its topics once a second."""
 
-SERVICE_TIMEOUT = 5.0
-"""Longest time (s) to find the service of the scene, and again until its response."""
+SERVICE_TIMEOUT, SCENE_INTERVAL = 3.0, 5.0
+"""Longest time (s) to find the service of the scene, and again until its response. Time until it is asked again, if the
+messages do not have the entities of the scene."""
 
 POLL_TIME = 0.1
 """Time (s) between two looks at the publishers."""
@@ -116,6 +117,7 @@ class GzSubscriber(Subscriber):
         self._host, self._process = resolve_host(settings, self._where), str(uuid4())
         self._warned: set[str] = set()
         self._ignored, self._last_state = 0, time.monotonic()
+        self._has_missing_entity, self._next_scene = False, 0.0
         self._publisher: Advert | None = None
         self._decoder: StateDecoder | None = None
         self._ending = threading.Event()
@@ -284,6 +286,8 @@ class GzSubscriber(Subscriber):
             if self._to_local_name(advert.name) == self._name and advert.type
         ]
         current = self._publisher
+        if current is not None and self._has_missing_entity and time.monotonic() >= self._next_scene:
+            self._update_decoder(current)
         if current is not None and not any(advert == current for advert in adverts):
             LOG.warning("%s: %s: the publisher at %s has vanished; waiting", self.url, self.topic, current.address)
             self._disconnect()
@@ -292,18 +296,29 @@ class GzSubscriber(Subscriber):
             if not self._has_type(advert):
                 text = f"process {advert.process} publishes the type {advert.type}; it is ignored"
                 self._warn(f"type {advert.process}", text)
-            elif current is None:
+            elif current is None and time.monotonic() >= self._next_scene:
                 try:
                     self._connect(advert)
                 except MotionError as error:
                     self._warn("target", str(error))
+                    self._next_scene = time.monotonic() + SCENE_INTERVAL
                     return
                 LOG.warning("%s: %s: the publisher is back, at %s", self.url, self.topic, advert.address)
                 current = advert
-            elif advert != current:
+            elif current is not None and advert != current:
                 same = ", which cannot be told apart" if advert.address == current.address else " and ignored"
                 text = f"two publishers: {current.address} is used; {advert.address} is another node{same}"
                 self._warn(f"two {advert.process}", text)
+
+    def _update_decoder(self, publisher: Advert) -> None:
+        """Ask for the scene again: an entity that was created anew has another number."""
+        self._has_missing_entity = False
+        try:
+            chain = self._find_chain(publisher)
+            self._decoder = make_decoder(get_kind(publisher.type), self._query.target, chain)
+        except MotionError as error:
+            self._warn("target", str(error))
+        self._next_scene = time.monotonic() + SCENE_INTERVAL
 
     def _receive(self) -> None:
         """Receive messages until the publishers have to be looked at."""
@@ -340,6 +355,7 @@ class GzSubscriber(Subscriber):
             listed = ", ".join(error.entities[:MAX_LISTED])
             more = f" and {len(error.entities) - MAX_LISTED} more" if error.entities[MAX_LISTED:] else ""
             hint = f"; it has {listed}{more}" if listed else ""
+            self._has_missing_entity = True
             self._warn(f"entity {error}", f"{error}{hint}; waiting for it; choose ?model=, ?link= or ?frame=")
             return
         except (ValueError, TypeError) as error:
