@@ -275,8 +275,8 @@ class GzSubscriber:
 
         self.received, self.is_leaving = bytearray(), False
         self.peer = GzPeer()
-        wait_until(lambda: bool(self.peer.adverts))
-        (self.advert,) = self.peer.adverts.values()
+        wait_until(lambda: len(self.peer.adverts) == 2)
+        (self.advert,) = (advert for advert in self.peer.adverts.values() if not advert.topic.endswith("/clock"))
         self.peer.subscribe(self.advert.topic)
         self.thread = threading.Thread(target=self.read, daemon=True)
         self.thread.start()
