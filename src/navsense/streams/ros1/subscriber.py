@@ -180,7 +180,7 @@ class Ros1Subscriber(Subscriber):
         """Subscribe to the topic of the states, and to /clock if it is needed. Raises `MotionError`, `MasterError`."""
         publishers, types = self._node.master.list_topics()
         types = {topic: normalize_type(kind) for topic, kind in types.items()}
-        topic = "/" + name.lstrip("/") if name else self._select_topic(publishers, types)
+        topic = self._find_topic(name, types) if name else self._select_topic(publishers, types)
         self.topic = f"topic {topic}"
         known = types.get(topic, "*")
         if known != "*":
@@ -198,6 +198,12 @@ class Ros1Subscriber(Subscriber):
             listed = f"; topics with poses: {_list_some(candidates)}" if candidates else ""
             LOG.warning("%s: %s: waiting for a publisher%s", self.url, self.topic, listed)
         return subscription
+
+    def _find_topic(self, name: str, types: dict[str, str]) -> str:
+        """Return the full name of a topic, which can be given by any unambiguous ending."""
+        topic = "/" + name.lstrip("/")
+        endings = [other for other in types if other.endswith(topic)]
+        return endings[0] if len(endings) == 1 and not name.startswith("/") else topic
 
     def _check_known_type(self, known: str) -> None:
         """Raise `MotionError` if the type of the topic is another one than in the URL, or cannot be a motion."""
