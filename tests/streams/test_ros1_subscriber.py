@@ -5,8 +5,9 @@ rosbags serialises the messages, so the layouts are not those of navsense.
 
 from __future__ import annotations
 
+import itertools
+import json
 import logging
-import re
 import shutil
 import socket
 import struct
@@ -749,3 +750,66 @@ def test_slave_api_of_the_subscriber(master: RosMaster, publish: Callable[..., R
         assert publisher.headers[0]["callerid"] == "/motion"
         node.shutdown("/master", "rosnode kill")
         assert take_error(subscriber) == "topic /odom: the node was shut down: rosnode kill"
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder with the outputs of `ros1_motion_session.sh`: roscore, rosbag play and rostopic pub."""
+    missing = [name for name in ("roscore", "rostopic", "rosnode", "rosbag") if not shutil.which(name, path="/usr/bin")]
+    if missing:
+        pytest.skip(f"needs Debian's {', '.join(missing)}")
+    folder = tmp_path_factory.mktemp("session")
+    script, listen = (Path(__file__).with_name(name) for name in ("ros1_motion_session.sh", "ros1_listen.py"))
+    unshare = ["unshare", "--map-root-user", "--net"]
+    if subprocess.run([*unshare, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("needs a network namespace: unshare --map-root-user --net")
+    with Writer(folder / "motion.bag") as writer:
+        for kind, topic in ((ODOMETRY, "/odom"), (TF, "/tf"), (MODELS, "/gazebo/model_states")):
+            definition = STORE.generate_msgdef(kind.replace("/", "/msg/"), ros_version=1)[0]
+            name, md5 = kind.replace("/", "/msg/"), MOTION_TYPES[kind].md5
+            connection = writer.add_connection(topic, name, msgdef=definition, md5sum=md5)
+            for index, row in enumerate(draw(60)):
+                stamp = 100 * SECOND + index * 20_000_000
+                writer.write(connection, stamp, build(kind, stamp, row[:7], row[7:]))
+    subprocess.run([*unshare, "bash", str(script), sys.executable, str(listen), str(folder)], check=True, timeout=100.0)
+    return folder
+
+
+def read_states(session: Path, topic: str) -> list[list[Any]]:
+    states: dict[str, list[list[Any]]] = json.loads((session / "states.json").read_text())
+    return next(rows for url, rows in states.items() if f"topic={topic}&" in url)
+
+
+@pytest.mark.parametrize(("topic", "frame"), [("/odom", "body"), ("/tf", "world")])
+def test_states_equal_the_messages_that_rosbag_plays(session: Path, topic: str, frame: str) -> None:
+    """rosbag is a node of roscpp."""
+    rows = draw(60).tolist()
+    stamps = [100 * SECOND + index * 20_000_000 for index in range(60)]
+    twists = [[row[7:10], row[10:]] if topic == "/odom" else [None, None] for row in rows]
+    expected = [[stamp, *row[:7], *twist, frame] for stamp, row, twist in zip(stamps, rows, twists, strict=True)]
+    received = read_states(session, topic)
+    assert len(received) >= 50
+    assert received == expected[: len(received)]
+
+
+def test_states_of_gazebo_have_the_time_of_the_clock_of_rosbag(session: Path) -> None:
+    received = read_states(session, "/gazebo/model_states")
+    stamps, rows = [row[0] for row in received], draw(60).tolist()
+    assert stamps == sorted(set(stamps))
+    assert 99 * SECOND < stamps[0] <= stamps[-1] < 102 * SECOND
+    assert all([*one[1:8], one[8], one[9]] in [[*row[:7], row[7:10], row[10:]] for row in rows] for one in received)
+
+
+def test_rostopic_publishes_poses(session: Path) -> None:
+    """rostopic is a node of rospy, and sets the stamps."""
+    received = read_states(session, "/typed")
+    assert all(row[1:] == [1.5, -0.1, 0.0, 0.8, 0.0, 0.0, 0.6, None, None, "world"] for row in received)
+    stamps = [row[0] for row in received]
+    assert all(after > before for before, after in itertools.pairwise(stamps))
+
+
+def test_rosnode_shows_the_subscriber(session: Path) -> None:
+    info = (session / "node.txt").read_text()
+    assert " * /odom [unknown type]" in info
+    assert "xmlrpc reply from http://127.0.0.1:" in (session / "ping.txt").read_text()
+    assert not {"/odom", "/tf", "/models", "/typed"} & set((session / "after.txt").read_text().split())

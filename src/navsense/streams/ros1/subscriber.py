@@ -18,6 +18,7 @@ gazebo_ros_p3d.cpp.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -154,6 +155,7 @@ class Ros1Subscriber(Subscriber):
             raise MotionError("option type", self._type, allowed=allowed, where=self._where)
         self._lock = threading.Lock()
         self._clock = Clock(self)
+        self._has_clock: bool | None = None
         self._pending: tuple[int, State] | None = None
         self._stamps: str = ""
         self._last_stamp: int | None = None
@@ -189,8 +191,7 @@ class Ros1Subscriber(Subscriber):
         if kind != "*":
             self._check_options(kind)
         subscription = self._node.subscribe(topic, kind, self)
-        self._has_clock = bool(publishers.get(CLOCK))
-        if self._has_clock and (kind == "*" or not MOTION_TYPES[kind].has_stamp):
+        if kind == "*" or not MOTION_TYPES[kind].has_stamp:
             clock_subscription = self._node.subscribe(CLOCK, CLOCK_TYPE, self._clock)
             self._clock.choice = PublisherChoice(clock_subscription.warnings)
         if not publishers.get(topic):
@@ -268,9 +269,6 @@ class Ros1Subscriber(Subscriber):
                 self._check_options(kind)
             except MotionError as error:
                 raise PeerError(f"publishes {kind}: {error.what}: {error.value}; {error.allowed}") from error
-            if not self._type and not expected.has_stamp:
-                source = f"the time of {CLOCK}" if self._has_clock else "the time of receipt"
-                LOG.info("%s: %s: %s has no stamp; the states get %s", self.url, self.topic, kind, source)
             self._type = kind
 
     def handle(self, connection: Connection, message: bytes) -> None:
@@ -369,10 +367,11 @@ class Ros1Subscriber(Subscriber):
         """
         stamp = sample.stamp
         if not self._stamps:
-            if stamp == 0 and not self._has_clock and self._pending is None:
+            is_unknown = stamp == 0 and not self._find_clock()
+            if is_unknown and self._pending is None:
                 self._pending = (received, state)
                 return
-            if stamp == 0 and not self._has_clock:
+            if is_unknown:
                 self._stamps = "receipt"
                 self._warn("stamps", "", "the messages have the stamp 0; the states get the time of receipt")
             else:
@@ -400,8 +399,19 @@ class Ros1Subscriber(Subscriber):
                 self._twist_check.is_done = True
                 self._warn("twist", "", problem)
 
+    def _find_clock(self) -> bool:
+        """Return True if a node publishes /clock. Asks the master at the first call."""
+        if self._has_clock is None:
+            self._has_clock = False
+            with contextlib.suppress(MasterError):
+                self._has_clock = bool(self._node.master.list_topics()[0].get(CLOCK))
+        return self._has_clock
+
     def _put_unstamped(self, state: State, received: int) -> None:
         """Queue a state with the time of /clock, or of its receipt."""
+        if self._has_clock is None:
+            source = f"the time of {CLOCK}" if self._find_clock() else "the time of receipt"
+            LOG.info("%s: %s: %s has no stamp; the states get %s", self.url, self.topic, self._type, source)
         if not self._has_clock:
             self.put(received, state)
             return
