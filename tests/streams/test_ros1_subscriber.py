@@ -208,7 +208,7 @@ def test_states_are_the_values_of_the_messages(
         for stamp, row in zip(stamps, rows, strict=True):
             if clock is not None:
                 clock.send(struct.pack("<II", stamp // SECOND, stamp % SECOND))
-                wait_for(lambda at=stamp: subscriber._clock.time == at)  # type: ignore[misc, attr-defined]
+                wait_for(lambda at=stamp: subscriber._stamps.clock.time == at)  # type: ignore[misc, attr-defined]
             publisher.send(build(kind, stamp, row[:7], row[7:]))
             states += take(subscriber, 1)
     assert [one.stamp for one in states] == stamps
@@ -269,7 +269,7 @@ def test_type_without_a_stamp_gets_the_time_of_receipt(
         publisher.send(build(POSE, 0, draw(1)[0, :7]))
         (state,) = take(subscriber, 1)
     assert before < state.stamp < time.time_ns()
-    assert "topic /odom: geometry_msgs/Pose has no stamp; the states get the time of receipt" in caplog.text
+    assert "topic /odom: the messages have no stamp; they get the time of receipt" in caplog.text
 
 
 def test_first_state_of_each_time_of_the_clock_counts(master: RosMaster, publish: Callable[..., RosPublisher]) -> None:
@@ -279,7 +279,7 @@ def test_first_state_of_each_time_of_the_clock_counts(master: RosMaster, publish
         states: list[StampedState] = []
         for step in range(3):
             clock.send(struct.pack("<II", step, 5))
-            wait_for(lambda at=step: subscriber._clock.time == at * SECOND + 5)  # type: ignore[misc, attr-defined]
+            wait_for(lambda at=step: subscriber._stamps.clock.time == at * SECOND + 5)  # type: ignore[misc, attr-defined]
             publisher.send(*(build(MODELS, 0, row[:7], row[7:]) for row in rows[3 * step : 3 * step + 3]))
             states += take(subscriber, 1)
         time.sleep(0.05)
@@ -659,7 +659,7 @@ def test_refusal_of_a_publisher_is_a_warning(
     ("sent", "expected", "warning"),
     [
         ([0, 10, 20], [0, 10, 20], ""),
-        ([0, 0, 0], None, "the messages have the stamp 0; the states get the time of receipt"),
+        ([0, 0, 0], None, "the messages have the stamp 0; they get the time of receipt"),
         ([0, 10**18, 10**18 + 1], [10**18, 10**18 + 1], ""),
         ([10**18, 0, 10**18 + 1], [10**18, 10**18 + 1], "with the stamp 0 after Unix time, which is dropped"),
         ([10, 20, 15], [10, 20, 15], ""),

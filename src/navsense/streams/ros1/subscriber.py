@@ -18,23 +18,20 @@ gazebo_ros_p3d.cpp.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from navsense.core.errors import MotionError, NavsenseError, RecordingError, Where
 from navsense.core.pose import Pose, ensure_unit, rotate
 from navsense.core.typing import Vector
 from navsense.motion.driven import Frame, State, state_row
 from navsense.streams.ros1.master import MasterError
+from navsense.streams.ros1.stamps import Stamps
 from navsense.streams.ros1.states import (
-    CLOCK_MD5,
-    CLOCK_TYPE,
     MOTION_TYPES,
     Sample,
-    decode_clock,
     decode_entity,
     decode_samples,
     normalize_type,
@@ -46,50 +43,16 @@ from navsense.streams.subscriber import DrivenFrame, Subscriber
 
 LOG = logging.getLogger(__name__)
 
-CLOCK = "/clock"
 TWIST_AXES = ("body", "world", "none")
 """Values of the option `twist`."""
 
 LISTED_NAMES = 8
 """Largest number of names in a message."""
 
-UNIX_STAMP = 10**18
-"""ns, the year 2001. Stamps from it on are Unix time, earlier ones are times of a simulation."""
-
 
 def _list_some(names: list[str]) -> str:
     more = f" and {len(names) - LISTED_NAMES} more" if len(names) > LISTED_NAMES else ""
     return f"{', '.join(names[:LISTED_NAMES])}{more}"
-
-
-class Clock:
-    """The time of the topic /clock.
-
-    time: the last one (ns), None before the first.
-    """
-
-    def __init__(self, subscriber: Ros1Subscriber) -> None:
-        """Start without a time."""
-        self.time: int | None = None
-        self._subscriber = subscriber
-        self.choice: PublisherChoice | None = None
-
-    def check_type(self, connection: Connection, md5: str) -> None:
-        """Raise `PeerError` for another type."""
-        if (connection.type, md5) != (CLOCK_TYPE, CLOCK_MD5):
-            raise PeerError(f"publishes {CLOCK} as {connection.type} with md5sum {md5}, not {CLOCK_TYPE}")
-
-    def handle(self, connection: Connection, message: bytes) -> None:
-        """Store the time of a message."""
-        try:
-            if self.choice is None or self.choice.accepts(connection):
-                self.time = decode_clock(message)
-        except ValueError as error:
-            raise PeerError(f"sent {error}") from error
-
-    def fail(self, problem: str) -> None:
-        """End the motion."""
-        self._subscriber.fail(f"{CLOCK}: {problem}")
 
 
 @dataclass
@@ -106,23 +69,22 @@ class TwistCheck:
     world: float = 0.0
     speed: float = 0.0
     count: int = 0
-    last: tuple[int, Sample, Vector] | None = None
+    last: tuple[Sample, Vector] | None = None
     is_done: bool = False
-    notes: list[str] = field(default_factory=list)
 
-    def find_problem(self, stamp: int, sample: Sample, rotated: Vector) -> str:
+    def find_problem(self, sample: Sample, rotated: Vector) -> str:
         """Return a problem of the velocities so far, "" without one. `rotated`: the velocity as one in body axes."""
-        last, self.last = self.last, (stamp, sample, rotated)
-        if last is None or sample.linear is None or last[1].linear is None:
+        last, self.last = self.last, (sample, rotated)
+        if last is None or sample.linear is None or last[0].linear is None:
             return ""
-        step = (stamp - last[0]) * 1e-9
+        step = (sample.stamp - last[0].stamp) * 1e-9
         if not 0.0 < step < 1.0:
             return ""
         for axis in range(3):
-            moved = sample.position[axis] - last[1].position[axis]
+            moved = sample.position[axis] - last[0].position[axis]
             self.moved += moved * moved
-            self.body += (moved - 0.5 * step * (rotated[axis] + last[2][axis])) ** 2
-            self.world += (moved - 0.5 * step * (sample.linear[axis] + last[1].linear[axis])) ** 2
+            self.body += (moved - 0.5 * step * (rotated[axis] + last[1][axis])) ** 2
+            self.world += (moved - 0.5 * step * (sample.linear[axis] + last[0].linear[axis])) ** 2
             self.speed += sample.linear[axis] ** 2
         self.count += 1
         if self.count < 20 or self.moved < 1e-4:
@@ -130,8 +92,10 @@ class TwistCheck:
         if self.speed == 0.0:
             return "the velocities are zero, but the poses move; if the publisher sets none, add &twist=none"
         if self.body > 0.1 * self.moved and self.world < 0.01 * self.moved:
-            return "the velocities do not fit the poses in the axes of the child frame, but in those of the world; if \
-the publisher is Gazebo's p3d plug-in, add &twist=world"
+            return (
+                "the velocities do not fit the poses in the axes of the child frame, but in those of the world; "
+                "if the publisher is Gazebo's p3d plug-in, add &twist=world"
+            )
         return ""
 
 
@@ -154,11 +118,7 @@ class Ros1Subscriber(Subscriber):
             allowed = f"must be one of {', '.join(MOTION_TYPES)}"
             raise MotionError("option type", self._type, allowed=allowed, where=self._where)
         self._lock = threading.Lock()
-        self._clock = Clock(self)
-        self._has_clock: bool | None = None
-        self._pending: tuple[int, State] | None = None
-        self._stamps: str = ""
-        self._last_stamp: int | None = None
+        self._is_first = True
         self._twist_check = TwistCheck()
         self._node = SubscriberNode(url, self.fail)
         try:
@@ -191,9 +151,14 @@ class Ros1Subscriber(Subscriber):
         if kind != "*":
             self._check_options(kind)
         subscription = self._node.subscribe(topic, kind, self)
-        if kind == "*" or not MOTION_TYPES[kind].has_stamp:
-            clock_subscription = self._node.subscribe(CLOCK, CLOCK_TYPE, self._clock)
-            self._clock.choice = PublisherChoice(clock_subscription.warnings)
+        self._stamps = Stamps[State](
+            self._node,
+            subscription.warnings,
+            self.topic,
+            put=self.put,
+            fail=self.fail,
+            needs_clock=kind == "*" or not MOTION_TYPES[kind].has_stamp,
+        )
         if not publishers.get(topic):
             candidates = self._list_candidates(publishers, types)
             listed = f"; topics with poses: {_list_some(candidates)}" if candidates else ""
@@ -289,10 +254,18 @@ class Ros1Subscriber(Subscriber):
             except (NavsenseError, ValueError) as error:
                 self._warn("numbers", connection, f"sent an invalid state, which is dropped: {error}")
                 return
-            if MOTION_TYPES[self._type].has_stamp:
-                self._put_stamped(connection, sample, state, received)
-            else:
-                self._put_unstamped(state, received)
+            if self._is_first:
+                self._is_first = False
+                self._log_first(connection, sample, state)
+            if not MOTION_TYPES[self._type].has_stamp:
+                self._stamps.put_without_header(received, state)
+                return
+            self._stamps.put_with_header(sample.stamp, received, state, connection)
+            if state.frame == "body" and state.velocity is not None and not self._twist_check.is_done:
+                rotated = rotate(state.pose.rotation, state.velocity)
+                if problem := self._twist_check.find_problem(sample, rotated):
+                    self._twist_check.is_done = True
+                    self._warn("twist", "", problem)
 
     def _warn(self, cause: str, connection: Connection | str, problem: str) -> None:
         self._subscription.warnings.add(cause, connection, f"{connection} {problem}".strip())
@@ -358,69 +331,6 @@ class Ros1Subscriber(Subscriber):
             state = State(pose, sample.linear, angular_velocity=sample.angular, frame=axes)
         state_row(state, self.topic)
         return state
-
-    def _put_stamped(self, connection: Connection, sample: Sample, state: State, received: int) -> None:
-        """Queue a state with the stamp of its message.
-
-        A stamp of 0 is the start of a simulation, or there is no stamp: the second message tells. Publishers without
-        stamps get the time of receipt.
-        """
-        stamp = sample.stamp
-        if not self._stamps:
-            is_unknown = stamp == 0 and not self._find_clock()
-            if is_unknown and self._pending is None:
-                self._pending = (received, state)
-                return
-            if is_unknown:
-                self._stamps = "receipt"
-                self._warn("stamps", "", "the messages have the stamp 0; the states get the time of receipt")
-            else:
-                self._stamps = "message"
-            if self._pending is not None and (self._stamps == "receipt" or stamp < UNIX_STAMP):
-                self.put(self._pending[0] if self._stamps == "receipt" else 0, self._pending[1])
-            self._pending = None
-            self._log_first(connection, sample, state)
-        if self._stamps == "receipt":
-            self.put(received, state)
-            return
-        last, self._last_stamp = self._last_stamp, stamp
-        if stamp == 0 and last is not None and last >= UNIX_STAMP:
-            self._warn("zero", connection, "sent a message with the stamp 0 after Unix time, which is dropped")
-            self._last_stamp = last
-            return
-        if last is not None and (last >= UNIX_STAMP) != (stamp >= UNIX_STAMP):
-            remedy = "use one clock: use_sim_time in all nodes, or in none"
-            self.fail(f"the stamps change between a simulation and Unix time at {stamp * 1e-9:.9f} s", remedy=remedy)
-            return
-        self.put(stamp, state)
-        if state.frame == "body" and state.velocity is not None and not self._twist_check.is_done:
-            rotated = rotate(state.pose.rotation, state.velocity)
-            if problem := self._twist_check.find_problem(stamp, sample, rotated):
-                self._twist_check.is_done = True
-                self._warn("twist", "", problem)
-
-    def _find_clock(self) -> bool:
-        """Return True if a node publishes /clock. Asks the master at the first call."""
-        if self._has_clock is None:
-            self._has_clock = False
-            with contextlib.suppress(MasterError):
-                self._has_clock = bool(self._node.master.list_topics()[0].get(CLOCK))
-        return self._has_clock
-
-    def _put_unstamped(self, state: State, received: int) -> None:
-        """Queue a state with the time of /clock, or of its receipt."""
-        if self._has_clock is None:
-            source = f"the time of {CLOCK}" if self._find_clock() else "the time of receipt"
-            LOG.info("%s: %s: %s has no stamp; the states get %s", self.url, self.topic, self._type, source)
-        if not self._has_clock:
-            self.put(received, state)
-            return
-        stamp = self._clock.time
-        if stamp is None:
-            self._warn("clock", "", f"states before the first message of {CLOCK} are dropped")
-        elif stamp != self._last_stamp:
-            self._last_stamp = stamp
-            self.put(stamp, state)
 
     def _log_first(self, connection: Connection, sample: Sample, state: State) -> None:
         """Log what the states are."""
