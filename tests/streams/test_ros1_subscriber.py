@@ -27,12 +27,14 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 import navsense as ns
 from navsense import streams
-from navsense.core.errors import MotionError
+from navsense.core.errors import FieldError, MotionError
+from navsense.environment.current import LiveCurrent
 from navsense.motion.base import LogContext
 from navsense.recordings.recorded_motion import load_motion
 from navsense.streams import DrivenFrame, StampedState, Subscriber
 from navsense.streams.ros1 import master as master_module
 from navsense.streams.ros1 import subscription as subscription_module
+from navsense.streams.ros1.currents import CURRENT_TYPES
 from navsense.streams.ros1.states import CLOCK_MD5, MOTION_TYPES
 from tests.streams.network_namespace import network_namespace
 from tests.streams.ros1_peers import RosMaster, RosPublisher
@@ -813,3 +815,113 @@ def test_rosnode_shows_the_subscriber(session: Path) -> None:
     assert " * /odom [unknown type]" in info
     assert "xmlrpc reply from http://127.0.0.1:" in (session / "ping.txt").read_text()
     assert not {"/odom", "/tf", "/models", "/typed"} & set((session / "after.txt").read_text().split())
+
+
+CURRENT = "/hydrodynamics/current_velocity"
+STAMPED_TWIST = "geometry_msgs/TwistStamped"
+
+
+def build_current(kind: str, stamp: int, velocity: Any) -> bytes:
+    """Return a message with a velocity of the water."""
+    motion = twist((*velocity, 7.0, 8.0, 9.0))
+    content: dict[str, Callable[[], Any]] = {
+        STAMPED_TWIST: lambda: (header(stamp, "/world"), motion),
+        "geometry_msgs/Twist": lambda: (motion.linear, motion.angular),
+        "geometry_msgs/TwistWithCovarianceStamped": lambda: (
+            header(stamp, "/world"),
+            make("geometry_msgs/msg/TwistWithCovariance", motion, np.zeros(36)),
+        ),
+        "geometry_msgs/Vector3Stamped": lambda: (header(stamp, "/world"), motion.linear),
+        "geometry_msgs/Vector3": lambda: velocity,
+    }
+    return encode(kind, make(kind.replace("/", "/msg/"), *content[kind]()))
+
+
+def take_samples(subscriber: streams.CurrentSubscriber, count: int) -> list[streams.CurrentSample]:
+    """Return the next velocities of a subscriber."""
+    samples: list[streams.CurrentSample] = []
+    until = time.monotonic() + 10.0
+    while len(samples) < count:
+        assert time.monotonic() < until, samples
+        samples += subscriber.receive(0.1)
+    return samples
+
+
+@pytest.mark.requirement("CUR-1")
+@pytest.mark.parametrize("kind", CURRENT_TYPES)
+def test_current_is_received_bitwise(master: RosMaster, publish: Callable[..., RosPublisher], kind: str) -> None:
+    """The default topic is that of the UUV Simulator. A `LiveCurrent` holds each velocity until the next one."""
+    md5 = STORE.generate_msgdef(kind.replace("/", "/msg/"), ros_version=1)[1]
+    publisher = publish(kind, CURRENT, md5=md5)
+    velocities = np.random.default_rng(4).uniform(-1.0, 1.0, (20, 3)).tolist()
+    before = time.time_ns()
+    with streams.open_current(f"ros1://127.0.0.1:{master.port}") as subscriber:
+        wait_for(lambda: publisher.headers)
+        publisher.send(*(build_current(kind, SECOND + 10**8 * i, row) for i, row in enumerate(velocities)))
+        samples = take_samples(subscriber, 20)
+        assert subscriber.source == f"ros1://127.0.0.1:{master.port}, topic {CURRENT}"
+    assert [list(one.velocity) for one in samples] == velocities
+    stamps = [one.stamp for one in samples]
+    if CURRENT_TYPES[kind].has_stamp:
+        assert stamps == [SECOND + 10**8 * i for i in range(20)]
+    else:
+        assert before < stamps[0] <= stamps[-1] < time.time_ns()
+        return
+    current = LiveCurrent(subscriber.frame)
+    for one in samples:
+        current.append((one.stamp - SECOND) / SECOND, one.velocity)
+    instants = np.arange(20) * 0.1 + 0.05
+    assert current.at(np.zeros((20, 3)), instants).tolist() == velocities
+
+
+@pytest.mark.requirement("CUR-1")
+def test_invalid_current_is_dropped_with_one_warning(
+    master: RosMaster, publish: Callable[..., RosPublisher], caplog: pytest.LogCaptureFixture
+) -> None:
+    publisher = publish(STAMPED_TWIST, CURRENT)
+    with streams.open_current(f"ros1://127.0.0.1:{master.port}?frame=ned") as subscriber:
+        assert subscriber.frame == "ned"
+        wait_for(lambda: publisher.headers)
+        for stamp, value in ((10, np.nan), (11, 99.0), (12, 0.5), (5, 0.1), (13, 0.25)):
+            publisher.send(build_current(STAMPED_TWIST, stamp, (value, 0.0, 0.0)))
+        publisher.send(b"abc")
+        samples = take_samples(subscriber, 2)
+        publisher.unregister()
+        publisher.disconnect()
+        wait_for(lambda: "node /gazebo has disconnected; waiting for a publisher" in caplog.text)
+    assert [(one.stamp, one.velocity[0]) for one in samples] == [(12, 0.5), (13, 0.25)]
+    texts = [text.partition(f"topic {CURRENT}")[2] for text in caplog.messages]
+    assert texts[0].startswith(": node /gazebo sent a message that is dropped: velocity of a current (m/s): nan")
+    assert texts[1] == " has stamps that go back; samples are dropped"
+    assert texts[-1] == ": 1 sample dropped"
+
+
+@pytest.mark.requirement("CUR-1")
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("?topic=/odom", f"type of topic /odom: {ODOMETRY}; must be one of geometry_msgs/TwistStamped"),
+        ("?topic=/flow&type=geometry_msgs/Vector3", "option type: geometry_msgs/Vector3; topic /flow is geometry_msgs"),
+        ("?frame=map", "frame of a current: map; must be one of world, enu, ned"),
+        ("?model=auv", "option of the URL: model; must be one of topic, type, frame, host, node"),
+        ("?type=std_msgs/String", "option type: std_msgs/String; must be one of geometry_msgs/TwistStamped"),
+        ("?host=192.0.2.1", "option host: 192.0.2.1; must be a name or an address of this machine"),
+        ("?speed=1", "option of the URL: speed; must be one of topic, "),
+    ],
+)
+def test_invalid_urls_of_a_current_are_errors(
+    master: RosMaster, publish: Callable[..., RosPublisher], query: str, problem: str
+) -> None:
+    publish(ODOMETRY)
+    publish(STAMPED_TWIST, "/flow")
+    with pytest.raises(FieldError) as error:
+        streams.open_current(f"ros1://127.0.0.1:{master.port}{query}")
+    assert str(error.value).startswith(f"ros1://127.0.0.1:{master.port}{query}: {problem}")
+
+
+@pytest.mark.requirement("CUR-1")
+def test_current_of_another_stream_and_missing_master_are_errors() -> None:
+    with pytest.raises(FieldError, match="scheme of the current: foxglove; sends no current; must be one of ros1"):
+        streams.open_current("foxglove://127.0.0.1:8765")
+    with pytest.raises(FieldError, match=r"ROS master: 127\.0\.0\.1:11311; does not answer: connection refused"):
+        streams.open_current("ros1://")

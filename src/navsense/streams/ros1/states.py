@@ -17,7 +17,7 @@ from navsense.core.typing import Quaternion, Vector
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 
 _COUNT, _HEADER, _TIME = struct.Struct("<I"), struct.Struct("<III"), struct.Struct("<II")
-_POSE, _TWIST = struct.Struct("<7d"), struct.Struct("<6d")
+_POSE, _TWIST, _VECTOR = struct.Struct("<7d"), struct.Struct("<6d"), struct.Struct("<3d")
 
 COVARIANCE_BYTES = 36 * 8
 
@@ -98,6 +98,11 @@ class Reader:
         """Return the stamp (ns) and the frame of a header."""
         self.skip(4)
         return self.read_time(), self.read_frame()
+
+    def read_vector(self) -> Vector:
+        """Return a vector."""
+        x, y, z = self.read(_VECTOR)
+        return x, y, z
 
     def read_pose(self) -> tuple[Vector, Quaternion]:
         """Return the position and the quaternion w x y z of a pose or a transform."""
