@@ -28,7 +28,7 @@ UNIX_STAMP = 10**18
 Item = TypeVar("Item")
 
 
-class Clock:
+class ClockTopic:
     """The time of the topic /clock.
 
     time: the last one (ns), None before the first.
@@ -75,7 +75,7 @@ class Stamps(Generic[Item]):
         needs_clock: bool,
     ) -> None:
         """Log messages name the topic. `put` queues an item with its stamp (ns); `fail` ends the topic."""
-        self.clock = Clock(node, fail) if needs_clock else None
+        self.clock = ClockTopic(node, fail) if needs_clock else None
         self._node, self._warnings, self._topic, self._put, self._fail = node, warnings, topic, put, fail
         self._has_clock: bool | None = None
         self._pending: tuple[int, Item] | None = None
