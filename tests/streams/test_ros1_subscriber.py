@@ -29,7 +29,9 @@ import navsense as ns
 from navsense import streams
 from navsense.core.errors import FieldError, MotionError
 from navsense.environment.current import LiveCurrent
+from navsense.motion import CommandLimits, Drive, attach, velocity_commands
 from navsense.motion.base import LogContext
+from navsense.motion.driven import state_row
 from navsense.recordings.recorded_motion import load_motion
 from navsense.streams import DrivenFrame, StampedState, Subscriber
 from navsense.streams.ros1 import master as master_module
@@ -371,7 +373,7 @@ def test_frame_with_a_new_parent_is_an_error(master: RosMaster, publish: Callabl
         ("?topic=/pose&twist=world", "option twist: world; selects the axes of an odometry"),
         ("?topic=/odom&node=9x", "option node: 9x; must be a name of ROS"),
         ("?topic=/odom&host=192.0.2.1", "option host: 192.0.2.1; must be a name or an address of this machine"),
-        ("?topic=/odom&wait=3", "option of the URL: wait; must be one of topic, type, model, link, frame, twist"),
+        ("?topic=/odom&speed=3", "option of the URL: speed; must be one of topic, type, model, link, frame, "),
         ("/odom", "path of the URL: /odom; must be empty"),
     ],
 )
@@ -925,3 +927,82 @@ def test_current_of_another_stream_and_missing_master_are_errors() -> None:
         streams.open_current("foxglove://127.0.0.1:8765")
     with pytest.raises(FieldError, match=r"ROS master: 127\.0\.0\.1:11311; does not answer: connection refused"):
         streams.open_current("ros1://")
+
+
+DRIVES = {
+    "none": None,
+    "differential": Drive(
+        "plug-in DiffDrive",
+        pose=ns.Pose((0.2, 0.0, 0.1)),
+        limits=CommandLimits(max_velocity=0.8, max_acceleration=2.0, max_angular_acceleration=3.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("drive", DRIVES)
+@pytest.mark.parametrize("kind", ["geometry_msgs/Twist", STAMPED_TWIST])
+def test_velocity_commands_move_the_model(
+    master: RosMaster,
+    publish: Callable[..., RosPublisher],
+    caplog: pytest.LogCaptureFixture,
+    kind: str,
+    drive: str,
+) -> None:
+    """The states at each 20 ms of the clock are those of the recorded commands, each from the next step on."""
+    clock, publisher = publish("rosgraph_msgs/Clock", "/clock"), publish(kind, "/auv/cmd_vel")
+    start, step = ns.Pose((1.0, 2.0, 3.0), (np.cos(0.4), 0.0, 0.0, np.sin(0.4))), 20_000_000
+    root = ns.Pose((0.05, 0.0, -0.1))
+    context = LogContext(model="robot", root=root, command_topic="cmd_vel")
+    frame = DrivenFrame("robot::base_link", context, start, DRIVES[drive])
+    commands = {2: (0.5, 0.0, 0.3), 10: (1.0, 0.0, -0.5), 25: (-0.2, 0.0, 0.0)}
+    states: list[StampedState] = []
+    with subscribe(master, "", frame) as subscriber:
+        wait_for(lambda: publisher.headers and clock.headers)
+        for index in range(40):
+            if index in commands:
+                vx, vy, wz = commands[index]
+                motion = twist((vx, vy, 0.0, 0.0, 0.0, wz))
+                content = (motion.linear, motion.angular) if kind != STAMPED_TWIST else (header(1, "base_link"), motion)
+                publisher.send(encode(kind, make(kind.replace("/", "/msg/"), *content)))
+                wait_for(lambda: subscriber._commands._command[::5] == (vx, wz))  # type: ignore[attr-defined]  # noqa: B023
+            stamp = SECOND + index * step
+            clock.send(struct.pack("<II", stamp // SECOND, stamp % SECOND))
+            states += take(subscriber, 1)
+    assert [one.stamp for one in states] == [SECOND + index * step for index in range(40)]
+    rows = {0: (0.0, 0.0, 0.0), **{index - 1: command for index, command in commands.items()}, 39: (0.0, 0.0, 0.0)}
+    linear, angular = ([[row[0], row[1], 0.0] for row in rows.values()], [[0.0, 0.0, row[2]] for row in rows.values()])
+    motion = velocity_commands([0.02 * index for index in rows], linear, angular)
+    driven = root if DRIVES[drive] is None else DRIVES[drive].pose  # type: ignore[union-attr]
+    expected = attach(motion.place(DRIVES[drive], start @ driven), driven.inverse() @ root)
+    block = expected.at(np.arange(40) * 0.02)
+    received = np.array([state_row(one.state) for one in states])
+    assert np.abs(received[:, :3] - block.position_w).max() < 1e-12
+    assert np.abs(received[:, 3:7] - block.rotation_wb).max() < 1e-12
+    # At a jump, a state has the velocity of the step that it ends; the recorded commands hold from their time on.
+    smooth = [index for index in range(40) if DRIVES[drive] or index not in {one - 1 for one in commands} | {39}]
+    assert np.abs(received[smooth, 7:10] - block.velocity_w[smooth]).max() < 1e-12
+    assert np.abs(received[smooth, 10:13] - block.angular_velocity_b[smooth]).max() < 1e-12
+    assert not caplog.messages
+
+
+def test_commands_that_a_drive_ignores_are_one_warning(
+    master: RosMaster, publish: Callable[..., RosPublisher], caplog: pytest.LogCaptureFixture
+) -> None:
+    """An invalid command is dropped. Without /clock, the states follow the time of the system."""
+    publisher, before = publish("geometry_msgs/Twist", "/cmd_vel"), time.time_ns()
+    frame = DrivenFrame("robot::base_link", drive=DRIVES["differential"])
+    with subscribe(master, "", frame) as subscriber:
+        wait_for(lambda: publisher.headers)
+        for vx in (np.nan, 0.5):
+            motion = twist((vx, 0.25, 0.0, 0.0, 0.0, 0.0))
+            publisher.send(encode("geometry_msgs/Twist", motion))
+        publisher.send(b"abc")
+        states = take(subscriber, 10)
+    assert before < states[0].stamp
+    assert {after.stamp - one.stamp for one, after in itertools.pairwise(states)} == {20_000_000}
+    assert states[-1].state.velocity is not None
+    assert states[-1].state.velocity[0] > 0.0
+    texts = [text.partition(": topic /cmd_vel: ")[2] for text in caplog.messages]
+    assert texts[0].startswith("node /gazebo sent an invalid command, which is dropped: must be finite, and at most")
+    assert texts[1] == "the motion ignores vy of the commands: plug-in DiffDrive follows vx, wz"
+    assert texts[2].startswith("node /gazebo sent a message of 3 bytes")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -61,7 +62,7 @@ class ClockTopic:
 class Stamps(Generic[Item]):
     """Gives the messages of a topic their stamps, and queues them.
 
-    clock: None if the topic has a header for sure.
+    clock: None if the messages have a header.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class Stamps(Generic[Item]):
     def put_with_header(self, stamp: int, received: int, item: Item, sender: Connection) -> None:
         """Queue an item of a message with a header. `received`: the time of receipt, ns."""
         if not self._source:
-            is_unknown = stamp == 0 and not self._find_clock()
+            is_unknown = stamp == 0 and not self.find_clock()
             if is_unknown and self._pending is None:
                 self._pending = (received, item)
                 return
@@ -115,7 +116,7 @@ class Stamps(Generic[Item]):
     def put_without_header(self, received: int, item: Item) -> None:
         """Queue an item of a message without a header, with the time of /clock, or of its receipt (ns)."""
         if self._has_clock is None:
-            source = f"the time of {CLOCK}" if self._find_clock() else "the time of receipt"
+            source = f"the time of {CLOCK}" if self.find_clock() else "the time of receipt"
             LOG.info("%s: %s: the messages have no stamp; they get %s", self._node.url, self._topic, source)
         if not self._has_clock or self.clock is None:
             self._put(received, item)
@@ -127,7 +128,11 @@ class Stamps(Generic[Item]):
             self._last = stamp
             self._put(stamp, item)
 
-    def _find_clock(self) -> bool:
+    def read_time(self) -> int | None:
+        """Return the time now (ns): of /clock, None before its first message, or of the system."""
+        return self.clock.time if self.clock is not None and self.find_clock() else time.time_ns()
+
+    def find_clock(self) -> bool:
         """Return True if a node publishes /clock. Asks the master at the first call."""
         if self._has_clock is None:
             self._has_clock = False

@@ -27,11 +27,13 @@ from navsense.core.errors import MotionError, NavsenseError, RecordingError, Whe
 from navsense.core.pose import Pose, ensure_unit, rotate
 from navsense.core.typing import Vector
 from navsense.motion.driven import Frame, State, state_row
+from navsense.streams.ros1.commands import STEP, CommandStates
 from navsense.streams.ros1.master import MasterError
 from navsense.streams.ros1.stamps import Stamps
 from navsense.streams.ros1.states import (
     MOTION_TYPES,
     Sample,
+    decode_command,
     decode_entity,
     decode_samples,
     normalize_type,
@@ -119,12 +121,15 @@ class Ros1Subscriber(Subscriber):
             raise MotionError("option type", self._type, allowed=allowed, where=self._where)
         self._lock = threading.Lock()
         self._is_first = True
+        self._commands: CommandStates | None = None
         self._twist_check = TwistCheck()
         self._node = SubscriberNode(url, self.fail)
         try:
             self._subscription = self._subscribe(options.get("topic", ""))
             self._choice = PublisherChoice(self._subscription.warnings)
             self._node.start()
+            with self._lock:
+                self._start_commands()
         except MasterError as error:
             self._node.close()
             raise MotionError(
@@ -137,6 +142,8 @@ class Ros1Subscriber(Subscriber):
     def disconnect(self) -> None:
         """Disconnect and unregister."""
         self._node.close()
+        if self._commands is not None:
+            self._commands.close()
 
     def _subscribe(self, name: str) -> Subscription:
         """Subscribe to the topic of the states, and to /clock if it is needed. Raises `MotionError`, `MasterError`."""
@@ -150,6 +157,7 @@ class Ros1Subscriber(Subscriber):
         kind = self._type or known
         if kind != "*":
             self._check_options(kind)
+            self._type = kind
         subscription = self._node.subscribe(topic, kind, self)
         self._stamps = Stamps[State](
             self._node,
@@ -157,7 +165,7 @@ class Ros1Subscriber(Subscriber):
             self.topic,
             put=self.put,
             fail=self.fail,
-            needs_clock=kind == "*" or not MOTION_TYPES[kind].has_stamp,
+            needs_clock=kind == "*" or not MOTION_TYPES[kind].has_stamp or MOTION_TYPES[kind].kind == "commands",
         )
         if not publishers.get(topic):
             candidates = self._list_candidates(publishers, types)
@@ -181,6 +189,20 @@ class Ros1Subscriber(Subscriber):
             allowed = f"must be one of {', '.join(MOTION_TYPES)}"
             raise MotionError(f"type of {self.topic}", known, allowed=allowed, where=self._where)
 
+    def _find_commands(self, topics: list[str]) -> list[str]:
+        """Return the topics of velocity commands with the name in the world: exact, or as the longer or shorter ending.
+
+        The topic may be in a namespace, and the name in the world too.
+        """
+        name = self._frame.context.command_topic.strip("/")
+        if not name:
+            return []
+        exact = [topic for topic in topics if topic.strip("/") == name]
+        longer, shorter = (
+            [topic for topic in topics if topic.endswith(f"/{ending}")] for ending in (name, name.rpartition("/")[2])
+        )
+        return exact or longer or shorter
+
     def _list_candidates(self, publishers: dict[str, list[str]], types: dict[str, str]) -> list[str]:
         """Return the topics that a motion could be, each with its type. Those with poses come first."""
         topics = [
@@ -190,7 +212,8 @@ class Ros1Subscriber(Subscriber):
             if not topic.endswith("tf_static")
         ]
         poses = [topic for topic in topics if MOTION_TYPES[types[topic]].kind not in ("transforms", "commands")]
-        return [f"{topic} ({types[topic]})" for topic in sorted(poses) or sorted(topics)]
+        commands = [topic for topic in topics if MOTION_TYPES[types[topic]].kind == "commands"]
+        return [f"{topic} ({types[topic]})" for topic in sorted(poses or self._find_commands(commands) or topics)]
 
     def _select_topic(self, publishers: dict[str, list[str]], types: dict[str, str]) -> str:
         """Return the only topic that a motion could be; topics with poses have priority. Raises `MotionError`."""
@@ -235,10 +258,39 @@ class Ros1Subscriber(Subscriber):
             except MotionError as error:
                 raise PeerError(f"publishes {kind}: {error.what}: {error.value}; {error.allowed}") from error
             self._type = kind
+            self._start_commands()
+
+    def _start_commands(self) -> None:
+        """Start to send states, if the topic has velocity commands. The caller holds the lock, or is the only one."""
+        is_command = bool(self._type) and MOTION_TYPES[self._type].kind == "commands"
+        if is_command and self._commands is None:
+            self._commands = CommandStates(self._frame, get_time=self._stamps.read_time, put=self.put, fail=self.fail)
+            drive = f" of {self._frame.drive.name}" if self._frame.drive else ""
+            LOG.info("%s: %s: velocity commands%s, a state every %.3g s", self.url, self.topic, drive, STEP * 1e-9)
+
+    def _handle_command(self, connection: Connection, commands: CommandStates, message: bytes) -> None:
+        """Follow a velocity command. Commands of several publishers are followed: the last one counts."""
+        try:
+            twist = decode_command(connection.type, message)
+        except ValueError as error:
+            self._warn("message", connection, f"sent {error}")
+            return
+        with self._lock:
+            self._choice.accepts(connection, "the last command counts")
+            try:
+                ignored = commands.follow(twist)
+            except ValueError as error:
+                self._warn("numbers", connection, f"sent an invalid command, which is dropped: {error}")
+                return
+            if ignored:
+                self._warn("ignored", "", f"the motion ignores {ignored}")
 
     def handle(self, connection: Connection, message: bytes) -> None:
         """Queue the state in a message. Invalid messages are dropped, with one warning for each cause and node."""
         received = time.time_ns()
+        if self._commands is not None:
+            self._handle_command(connection, self._commands, message)
+            return
         try:
             sample = self._find_sample(connection, message)
         except ValueError as error:

@@ -113,14 +113,14 @@ class PublisherChoice:
         self._warnings = warnings
         self._chosen: Connection | None = None
 
-    def accepts(self, connection: Connection) -> bool:
-        """Return False for a message of another publisher, and warn of it."""
+    def accepts(self, connection: Connection, effect: str = "") -> bool:
+        """Return False for a message of another publisher, and warn of it and its effect."""
         chosen = self._chosen
         if chosen is connection:
             return True
         if chosen is None or not (chosen.is_open and chosen.is_listed):
             self._chosen = connection
             return True
-        text = f"{chosen} and {connection} publish it; the messages of {connection} are not used"
+        text = f"{chosen} and {connection} publish it; {effect or f'the messages of {connection} are not used'}"
         self._warnings.add("two", connection, text)
         return False
