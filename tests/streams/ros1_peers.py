@@ -281,6 +281,8 @@ class RosPublisher:
                 return
             header = unpack_header(receive(connection, struct.unpack("<I", receive(connection, 4))[0]))
             connection.sendall(pack_header(self._fields))
+            if header.get("tcp_nodelay") == "1":
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.connections.append(connection)
             self.headers.append(header)
 
