@@ -24,6 +24,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import cast
 from xmlrpc.client import ServerProxy
 
 import numpy as np
@@ -59,9 +60,9 @@ def pack_odometry(stamp: int, t: float) -> bytes:
 
 def run_peer(port_file: Path, seconds: float) -> None:
     """Publish odometry, and write the latency (s) of each IMU message."""
-    from rosbags.typesys import Stores, get_typestore  # noqa: PLC0415
+    from rosbags.typesys import Stores, get_typestore
 
-    from tests.streams.ros1_peers import RosMaster, RosPublisher, pack_header, receive, request_topic  # noqa: PLC0415
+    from tests.streams.ros1_peers import RosMaster, RosPublisher, pack_header, receive, request_topic
 
     md5 = get_typestore(Stores.ROS1_NOETIC).generate_msgdef("nav_msgs/msg/Odometry")[1]
     master = RosMaster()
@@ -116,11 +117,11 @@ def start_peer(folder: Path, name: str, seconds: float) -> tuple[subprocess.Pope
 
 def measure_bare_loop(port: int, seconds: float) -> float:
     """Return the share of a core of a thread that receives the odometry and discards it."""
-    from tests.streams.ros1_peers import pack_header, request_topic  # noqa: PLC0415
+    from tests.streams.ros1_peers import pack_header, request_topic
 
-    master = ServerProxy(f"http://127.0.0.1:{port}")
-    uris: list[str] = master.registerSubscriber("/bare", TOPIC, "*", "http://127.0.0.1:1/")[2]  # type: ignore
-    with socket.create_connection(request_topic(uris[0], TOPIC)) as connection:
+    answer = ServerProxy(f"http://127.0.0.1:{port}").registerSubscriber("/bare", TOPIC, "*", "http://127.0.0.1:1/")
+    uri = cast("list[str]", cast("list[object]", answer)[2])[0]
+    with socket.create_connection(request_topic(uri, TOPIC)) as connection:
         fields = {"callerid": "/bare", "topic": TOPIC, "md5sum": "*", "type": "*", "tcp_nodelay": "1"}
         connection.sendall(pack_header(fields))
         start, end = time.process_time(), time.monotonic() + seconds
@@ -144,7 +145,7 @@ def main() -> None:
             process, port, latency_file = start_peer(folder, f"peer{len(recordings)}", DURATION + 6.0)
             marks: list[tuple[float, float]] = []
 
-            def mark(done: float, _total: float, marks: list[tuple[float, float]] = marks) -> None:
+            def mark(_done: float, _total: float, marks: list[tuple[float, float]] = marks) -> None:
                 del marks[1:]  # keep the first and the last
                 marks.append((time.process_time(), time.monotonic()))
 
@@ -156,10 +157,9 @@ def main() -> None:
             latency = 1e3 * np.load(latency_file)[200:]
             shares.append((cpu_1 - cpu_0) / (wall_1 - wall_0))
             p50, p99, largest = np.percentile(latency, (50.0, 99.0, 100.0))
-            print(
-                f"{'recorded too' if recordings else 'published':12s}: share {shares[-1]:.1%}, {shares[-1] / bare:.1f} x "
-                f"bare loop; latency {p50:.2f} ms median, {p99:.2f} ms p99, {largest:.1f} ms max, {latency.size} samples"
-            )
+            kind = "recorded too" if recordings else "published"
+            print(f"{kind:12s}: share {shares[-1]:.1%} of a core, {shares[-1] / bare:.1f} x bare loop")
+            print(f"latency: {p50:.2f} ms median, {p99:.2f} ms p99, {largest:.1f} ms max, {latency.size} samples")
         print(
             f"bare loop: {bare:.1%} of a core; load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
         )
