@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from navsense.recordings.base import is_url
-from navsense.streams import device_port, foxglove, gz, ros1
+from navsense.streams import device_port, foxglove, gazebo_classic, gz, ros1
 from navsense.streams.current import CurrentSample, CurrentSubscriber
 from navsense.streams.stream import (
     Pace,
@@ -47,7 +47,13 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-STREAMS = (*device_port.STREAMS, *foxglove.STREAMS, *gz.STREAMS, *ros1.STREAMS)
+STREAMS = (
+    *device_port.STREAMS,
+    *foxglove.STREAMS,
+    *gazebo_classic.STREAMS,
+    *gz.STREAMS,
+    *ros1.STREAMS,
+)
 """The streams of navsense."""
 
 for _stream in STREAMS:
