@@ -10,7 +10,7 @@ import numpy as np
 from navsense import messages
 from navsense.core.errors import RecordingError
 from navsense.core.names import WORLD_FRAME
-from navsense.core.readings import Current, Reading, TimeSlice, Truth, to_nanoseconds
+from navsense.core.readings import ON, Current, Reading, TimeSlice, Truth, to_nanoseconds
 from navsense.core.typing import AnyArray, FloatArray, IntArray, UInt64Array
 from navsense.messages import world_messages
 from navsense.messages.base import AGE, IS_ON, TRUE_TIME, SeriesKind, compute_stamps, get_clock_name
@@ -131,6 +131,10 @@ class MessageBuilder:
         Raises `RecordingError` for readings or currents with a run axis.
         """
         blocks: list[MessageBlock] = []
+        for change in time_slice.changes:
+            if change.property == ON and change.name in self._sensors:
+                sensor = self._sensors[change.name]
+                self._sensors[sensor.name] = sensor.switch(change.time, on=bool(change.value), start=time_slice.start)
         for name, reading in time_slice.readings.items():
             blocks += self._build_sensor_blocks(name, reading)
         if self._recorded_run.has_simulated_series:
