@@ -479,6 +479,9 @@ def join_readings(parts: Sequence[Reading]) -> Reading:
 ON = "on"
 """Property of a `RunChange` that switches a sensor."""
 
+RATE = "rate"
+"""Property of a `RunChange`: the rate (Hz) at which a sensor publishes."""
+
 CURRENT = "current"
 """Name of a `RunChange` of the water's current."""
 
@@ -489,7 +492,8 @@ class RunChange:
 
     time: it acts on samples at or after this true time (s).
     name: the full name of the sensor, or `CURRENT`.
-    property: `ON` for a switch, the name of an adjustable array, or a parameter of the current.
+    property: `ON`, `RATE`, the name of an adjustable array, or one of
+        `environment.current.adjustment.CURRENT_PROPERTIES`.
     value: the new value.
 
     >>> ns.core.readings.RunChange(2.5, "robot::base_link::dvl", "on", False).value

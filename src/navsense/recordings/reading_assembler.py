@@ -55,12 +55,13 @@ from navsense.recordings.columns import (
 )
 from navsense.recordings.info import DURATION_KEY, RecordedRun
 from navsense.recordings.message_recordings import open_messages, parse_stored_world
+from navsense.recordings.run_changes import CHANGES_TOPIC
 from navsense.recordings.topic_names import ROS_TOPICS, SERIES_KINDS, STATIC, allocate_topics
 from navsense.recordings.world_inference import infer_world, normalize_topics, select_channels
 from navsense.recordings.world_json import RecordedWorld, UnspecifiedLatency, format_note, world_from_json
 from navsense.world import MountedSensor, World
 
-IGNORED_TOPICS = frozenset(("/rosout", "/parameter_events"))
+IGNORED_TOPICS = frozenset(("/rosout", "/parameter_events", CHANGES_TOPIC))
 """Topics that are ignored."""
 
 SLICE_BYTES = 12_000_000

@@ -20,7 +20,7 @@ from navsense.core.errors import RecordingError, SimulationError, Where
 from navsense.core.names import NameDict, resolve_name
 from navsense.core.pose import Pose
 from navsense.core.random_streams import check_run
-from navsense.core.readings import Current, Reading, TimeSlice, Truth, list_panels, summarize_readings
+from navsense.core.readings import Current, Reading, RunChange, TimeSlice, Truth, list_panels, summarize_readings
 from navsense.core.summaries import Summary, format_summary, format_summary_html, format_value
 from navsense.core.text import format_count
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
@@ -38,6 +38,7 @@ from navsense.simulation.fidelity import apply_fidelity
 from navsense.simulation.motions import replace_joint_tracks
 from navsense.simulation.real_time import RealTimeLimiter
 from navsense.simulation.run_arrays import Progress, check_memory, compute_run_arrays
+from navsense.simulation.run_controls import RunControls, compute_controlled_slices
 from navsense.simulation.session import LONGEST_TIME_SLICE, TRUTH_RATE, Session, prepare
 from navsense.streams import Publisher, is_live, is_url
 from navsense.world import World, make_log_context
@@ -344,12 +345,14 @@ def check_run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
     return checked
 
 
-def compute_paced_slices(session: Session, limiter: RealTimeLimiter | None) -> Iterator[TimeSlice]:
+def compute_paced_slices(
+    session: Session, limiter: RealTimeLimiter | None, controls: RunControls
+) -> Iterator[TimeSlice]:
     """Yield the time slices of a run: in groups, or one by one in real time if there is a limiter."""
     if limiter is None:
-        yield from buffer_slices(session.compute_slices())
+        yield from buffer_slices(compute_controlled_slices(session, controls))
         return
-    for time_slice in session.compute_slices(min(limiter.time_slice_length, LONGEST_TIME_SLICE)):
+    for time_slice in compute_controlled_slices(session, controls, min(limiter.time_slice_length, LONGEST_TIME_SLICE)):
         limiter.wait(time_slice.end)
         yield time_slice
 
@@ -433,6 +436,7 @@ def record(
     speed: float | None = None,
     ros: str = DEFAULT_DISTRIBUTION,
     progress: Progress | None = None,
+    changes: Sequence[RunChange] = (),
 ) -> RecordResult:
     """Simulate a run and write it to one or several outputs, in bounded memory.
 
@@ -443,6 +447,8 @@ def record(
     speed: simulated seconds per second of real time. None: real time if an output is a live system, such as
         `foxglove://`, else as fast as possible.
     ros: the ROS 2 distribution of the message definitions: "jazzy" (also for later distributions) or "humble".
+    changes: of sensors and of the current while the run goes on, such as `ns.open("run.mcap").changes`: those that
+        services made in a run with live outputs. The same changes repeat this run.
 
     Other arguments as for `simulate`.
 
@@ -468,6 +474,7 @@ def record(
         speed=speed,
         ros=ros,
         progress=progress,
+        changes=changes,
     )
     if runs is None:
         return record_run(outputs=outputs, run=run)
@@ -493,6 +500,7 @@ def _record_run(
     speed: float | None,
     ros: str,
     progress: Progress | None,
+    changes: Sequence[RunChange],
 ) -> RecordResult:
     """Simulate one run and write it to its outputs, see `record`."""
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
@@ -517,6 +525,7 @@ def _record_run(
         for output in outputs:
             check_output(output, world)
         recorded_run = recordings.make_recorded_run(session, ros=ros)
+        controls = RunControls(session, changes)
         for output in outputs:
             writers.append(open_output(output, recorded_run))
             stack.push(partial(_exit_unless_failed, writers[-1], failed))
@@ -525,8 +534,9 @@ def _record_run(
             publisher.wait_for_subscriber()
         for publisher in publishers:
             publisher.attach_pace(limiter)
+            publisher.attach_controls(controls)
         try:
-            for time_slice in compute_paced_slices(session, limiter):
+            for time_slice in compute_paced_slices(session, limiter, controls):
                 for writer in (writer for writer in writers if writer not in failed):
                     try:
                         writer.write(time_slice)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from navsense.recordings.base import is_url
 from navsense.streams import device_port, foxglove, gz, ros1
 from navsense.streams.stream import (
+    Controls,
     Pace,
     Publisher,
     Stream,
@@ -20,6 +21,7 @@ from navsense.streams.subscriber import DrivenFrame, StampedState, Subscriber
 
 __all__ = [
     "STREAMS",
+    "Controls",
     "DrivenFrame",
     "Pace",
     "Publisher",
