@@ -30,7 +30,7 @@ from navsense.environment.current.adjustment import (
 )
 from navsense.environment.current.gauss_markov import AnyGaussMarkovProcess
 from navsense.sensors.base import SupportsAdjustment, get_max_age
-from navsense.simulation.sensor_run import SensorRun, change_sensor
+from navsense.simulation.sensor_run import SensorRun, change_sensor, get_number
 from navsense.simulation.session import LONGEST_TIME_SLICE, Session
 from navsense.world import MountedSensor
 
@@ -91,16 +91,28 @@ class RunControls:
             return bool(sensor.compute_on(np.array([self._time]))[0] if waiting is None else waiting.value)
 
     def get_rate(self, name: str) -> float:
-        """Return the rate (Hz) at which a sensor publishes at most. Raises `UnknownNameError`."""
+        """Return the highest rate (Hz) at which a sensor publishes, now or from the next time slice on.
+
+        Raises `UnknownNameError`.
+        """
         with self._lock:
-            return self._rates[resolve_name(name, self._sensors, "sensor")]
+            name = resolve_name(name, self._sensors, "sensor")
+            waiting = self._waiting.get((name, RATE))
+            return self._rates[name] if waiting is None else get_number(waiting)
 
     def get_process(self, name: str) -> AnyGaussMarkovProcess:
-        """Return one of the `PROCESSES` of the current. Raises `SimulationError` if it cannot be changed."""
+        """Return one of the `PROCESSES` of the current, as it is or will be from the next time slice on.
+
+        Raises `SimulationError` if the current cannot be changed.
+        """
         with self._lock:
-            if self._current is None:
+            current = self._current
+            if current is None:
                 raise _make_current_error()
-            return self._current.get_process(name)
+            for change in self._waiting.values():
+                if change.name not in self._sensors:
+                    current = current.check(change.property, change.value)
+            return current.get_process(name)
 
     def switch(self, name: str, *, on: bool) -> None:
         """Switch a sensor on or off. Its errors continue while it is off. Raises `UnknownNameError`."""
@@ -174,8 +186,8 @@ class RunControls:
                     self._current = self._current and self._current.check(change.property, change.value)
                     continue
                 self._sensors[change.name] = change_sensor(self._sensors[change.name], change)
-                if change.property == RATE and not isinstance(change.value, tuple):
-                    self._rates[change.name] = float(change.value)
+                if change.property == RATE:
+                    self._rates[change.name] = get_number(change)
         for change in changes:
             LOG.info("t = %.9g s: %s of %s is now %s", change.time, change.property, change.name, change.value)
         return tuple(changes)

@@ -124,7 +124,7 @@ class SensorRun:
         """
         self.sensor = change_sensor(self.sensor, change)
         if change.property == RATE:
-            self._selection = SampleSelection(check_number_value(change))
+            self._selection = SampleSelection(get_number(change))
 
     def _measure_with_faults(self, ticks: Ticks, inputs: Mapping[str, AnyArray], draws: FloatArray) -> Measurement:
         """Measure a block with injected faults.
@@ -197,7 +197,7 @@ def change_sensor(sensor: MountedSensor, change: RunChange) -> MountedSensor:
     """
     if change.property == ON:
         return sensor.switch(change.time, on=bool(change.value), start=change.time)
-    value = check_number_value(change)
+    value = get_number(change)
     if change.property == RATE:
         if not 0.0 < value <= sensor.rate:
             allowed = f"must be above 0 and at most {sensor.rate:g}, the rate of its measurements"
@@ -209,7 +209,7 @@ def change_sensor(sensor: MountedSensor, change: RunChange) -> MountedSensor:
     return replace(sensor, spec=sensor.spec.adjust(change.property, value))
 
 
-def check_number_value(change: RunChange) -> float:
+def get_number(change: RunChange) -> float:
     """Return the value of a change that is a number. Raises `SimulationError` for another one."""
     if isinstance(change.value, tuple):
         raise SimulationError(f"{change.property} of {change.name}", change.value, allowed="must be a number")
