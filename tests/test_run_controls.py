@@ -88,7 +88,7 @@ def test_switched_sensor_has_the_readings_of_one_with_a_schedule(kind: type[Sens
         (name, "on", False),
         (name, "on", True),
     ]
-    assert [change.time for change in changes] == pytest.approx([0.2, 0.5])
+    assert [change.time for change in changes] == pytest.approx([0.2, 0.5], abs=1e-12)
     switches = tuple(Switch(change.time, on=bool(change.value)) for change in changes)
     scheduled = replace(world, sensors=(replace(world.sensors[0], switches=switches),))
     expected = ns.simulate(scheduled, DURATION, seed=3)[name]

@@ -229,7 +229,13 @@ class MessageBuilder:
         }
         poses = self._get_channel(pose_topic, lambda: world_messages.make_odometry_encoder(name), latched=is_static)
         accels = self._get_channel(accel_topic, lambda: world_messages.make_accel_encoder(name), latched=is_static)
-        return [make_true_block(poses, truth.stamp, pose), make_true_block(accels, truth.stamp, accel)]
+        blocks = [make_true_block(poses, truth.stamp, pose), make_true_block(accels, truth.stamp, accel)]
+        twist_topic, world_accel_topic = self._topics.get_state_topics(name)
+        if twist_topic:
+            twists = self._get_channel(twist_topic, world_messages.make_world_twist_encoder)
+            world_accels = self._get_channel(world_accel_topic, world_messages.make_world_accel_encoder)
+            blocks += [make_true_block(twists, truth.stamp, pose), make_true_block(world_accels, truth.stamp, accel)]
+        return blocks
 
     def _build_current(self, current: Current) -> list[MessageBlock]:
         """Return the velocity of the water, at one position and in layers."""

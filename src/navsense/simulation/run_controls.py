@@ -30,7 +30,7 @@ from navsense.environment.current.adjustment import (
 )
 from navsense.environment.current.gauss_markov import AnyGaussMarkovProcess
 from navsense.sensors.base import SupportsAdjustment, get_max_age
-from navsense.simulation.sensor_run import SensorRun, change_sensor, get_number
+from navsense.simulation.sensor_run import change_sensor, get_number
 from navsense.simulation.session import LONGEST_TIME_SLICE, Session
 from navsense.world import MountedSensor
 
@@ -225,21 +225,30 @@ def make_adjustable_current(session: Session) -> AdjustableCurrent | None:
     return AdjustableCurrent(model, session.currents[0], session.seed, session.runs[0], session.world.max_step_size)
 
 
-class ChangedRun:
-    """The first run of a session, to which changes are applied.
+class ControlledRun:
+    """The first run of a session, with the changes of its controls."""
 
-    session: with the current that has changed.
-    """
-
-    def __init__(self, session: Session, sensor_runs: Mapping[str, tuple[SensorRun, ...]]) -> None:
+    def __init__(self, session: Session, controls: RunControls) -> None:
         """Start before the first time slice."""
-        self.session, self._sensor_runs = session, sensor_runs
+        self._session, self._controls, self._sensor_runs = session, controls, session.open_sensor_runs()
         self._current = make_adjustable_current(session)
         self._history = ChangedCurrent(session.currents[:1], (0.0,)) if session.currents else None
         self._memory = max((get_max_age(sensor.spec) for sensor in session.world.sensors), default=0.0)
 
-    def apply(self, changes: Sequence[RunChange]) -> None:
-        """Apply changes at the start of a time slice. Raises the errors of `RunControls`."""
+    def compute_slices(self, start: float, end: float) -> Iterator[TimeSlice]:
+        """Yield the time slice start <= t < end (s), in parts if there are scheduled changes in it.
+
+        Calls must be consecutive in time.
+        """
+        while start < end:
+            changes = self._controls.take(start)
+            self._apply(changes)
+            stop = min(end, self._controls.get_next_time())
+            yield replace(self._session.compute_slice(start, stop, self._sensor_runs), changes=changes)
+            start = stop
+
+    def _apply(self, changes: Sequence[RunChange]) -> None:
+        """Apply changes at the start of a time slice."""
         for change in changes:
             if change.name in self._sensor_runs:
                 self._sensor_runs[change.name][0].change(change)
@@ -248,31 +257,21 @@ class ChangedRun:
                 raise _make_current_error()
             self._current = self._current.change(change.property, change.value, change.time)
             self._history = self._history.add(self._current.field, change.time, self._memory)
-            self.session = self.session.replace_current(self._history)
+            self._session = self._session.replace_current(self._history)
 
 
 def compute_controlled_slices(
     session: Session, controls: RunControls, longest: float = LONGEST_TIME_SLICE
 ) -> Iterator[TimeSlice]:
     """Yield the time slices of the first run, each of at most `longest` (s), with the changes of the controls."""
-    sensor_runs = session.open_sensor_runs()
-    run = ChangedRun(session, sensor_runs)
-    start = 0.0
-    for _, end in session.split_time_slices(longest):
-        while start < end:
-            changes = controls.take(start)
-            run.apply(changes)
-            stop = min(end, controls.get_next_time())  # a scheduled change starts a time slice
-            readings, truth = run.session.compute_readings(start, stop, sensor_runs), session.compute_truth(start, stop)
-            current = run.session.compute_current(start, stop)
-            current = None if current is None else current.select_run_by_index(0)
-            yield TimeSlice(start, stop, readings, truth, current, changes)
-            start = stop
+    run = ControlledRun(session, controls)
+    for start, end in session.split_time_slices(longest):
+        yield from run.compute_slices(start, end)
 
 
 __all__ = [
     "PROCESSES",
-    "ChangedRun",
+    "ControlledRun",
     "RunControls",
     "compute_controlled_slices",
     "list_adjustable_arrays",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from navsense.recordings.base import is_url
 from navsense.streams import device_port, foxglove, gz, ros1
 from navsense.streams.stream import (
-    Controls,
     Pace,
     Publisher,
     Stream,
     StreamUrl,
+    SupportsRunChanges,
     check_url,
     is_live,
     list_streams,
@@ -21,7 +21,6 @@ from navsense.streams.subscriber import DrivenFrame, StampedState, Subscriber
 
 __all__ = [
     "STREAMS",
-    "Controls",
     "DrivenFrame",
     "Pace",
     "Publisher",
@@ -29,6 +28,7 @@ __all__ = [
     "Stream",
     "StreamUrl",
     "Subscriber",
+    "SupportsRunChanges",
     "check_url",
     "is_live",
     "is_url",

@@ -30,7 +30,7 @@ from navsense.recordings.info import RecordedRun, get_version
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
 from navsense.simulation.real_time import MIN_SPEED
 from navsense.streams.device_port import CONNECT_TIMEOUT, parse_wait
-from navsense.streams.stream import Controls, Pace, Publisher, Stream, StreamUrl
+from navsense.streams.stream import Pace, Publisher, Stream, StreamUrl, SupportsRunChanges
 from navsense.world import World
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class FoxglovePublisher(Publisher):
         self._waiting: list[_Message] = []
         self._count = 0
         self._pace: Pace | None = None
-        self._controls: Controls | None = None
+        self._controls: SupportsRunChanges | None = None
         self._setters: dict[str, Callable[[object], None]] = {}
         start, end = self._to_time(0.0), self._to_time(recorded_run.requested_duration or 0.0)
         self._time, self._is_open = start, True
@@ -113,7 +113,7 @@ class FoxglovePublisher(Publisher):
         self._server.send_parameters((SPEED, PAUSED))
         self._server.send_playback(self._make_playback_state())
 
-    def attach_controls(self, controls: Controls) -> None:
+    def attach_controls(self, controls: SupportsRunChanges) -> None:
         """Let the clients switch the sensors, lower their rates, and set the means of the current."""
         self._controls = controls
         for sensor in self._run.world.sensors:
@@ -237,17 +237,17 @@ class FoxglovePublisher(Publisher):
         return PlaybackState(status if self._is_open else PlaybackStatus.ENDED, self._time, speed)
 
 
-def _switch(controls: Controls, name: str, value: object) -> None:
+def _switch(controls: SupportsRunChanges, name: str, value: object) -> None:
     if not isinstance(value, bool):
         raise SimulationError("value", repr(value), allowed="must be true or false")
     controls.switch(name, on=value)
 
 
-def _set_rate(controls: Controls, name: str, value: object) -> None:
+def _set_rate(controls: SupportsRunChanges, name: str, value: object) -> None:
     controls.set_rate(name, _check_number(value))
 
 
-def _set_mean(controls: Controls, process: str, value: object) -> None:
+def _set_mean(controls: SupportsRunChanges, process: str, value: object) -> None:
     controls.set_current({f"{process}.mean": _check_number(value)})
 
 

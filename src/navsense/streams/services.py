@@ -29,7 +29,7 @@ from navsense.environment.current.gauss_markov import UuvGaussMarkovProcess
 from navsense.recordings.topic_names import TopicNames
 from navsense.sensors.altimeter import REFERENCE
 from navsense.simulation.run_controls import list_adjustable_arrays
-from navsense.streams.stream import Controls
+from navsense.streams.stream import SupportsRunChanges
 from navsense.world import World
 
 
@@ -65,7 +65,7 @@ SET_NAMES = {REFERENCE: "set_reference_altitude"}
 """Adjustable array -> name of its service; the default is `set_ARRAY`."""
 
 
-def list_services(controls: Controls, world: World, topics: TopicNames) -> Iterator[RunService]:
+def list_services(controls: SupportsRunChanges, world: World, topics: TopicNames) -> Iterator[RunService]:
     """Yield the services of a run.
 
     world, topics: those of its outputs.
@@ -100,28 +100,28 @@ def list_services(controls: Controls, world: World, topics: TopicNames) -> Itera
             yield RunService(name, RequestKind.GET_MODEL, partial(_get_model, controls, process))
 
 
-def _switch(controls: Controls, name: str, values: Sequence[float]) -> str:
+def _switch(controls: SupportsRunChanges, name: str, values: Sequence[float]) -> str:
     is_on = bool(values[0])
     controls.switch(name, on=is_on)
     return "on" if is_on else "off"
 
 
-def _set_rate(controls: Controls, name: str, values: Sequence[float]) -> str:
+def _set_rate(controls: SupportsRunChanges, name: str, values: Sequence[float]) -> str:
     controls.set_rate(name, values[0])
     return f"{get_short_name(name)} publishes at {values[0]:g} Hz"
 
 
-def _set(controls: Controls, name: str, array: str, values: Sequence[float]) -> str:
+def _set(controls: SupportsRunChanges, name: str, array: str, values: Sequence[float]) -> str:
     controls.set(name, array, values[0])
     return f"{array} of {get_short_name(name)} is {values[0]:g}"
 
 
-def _set_means(controls: Controls, processes: Sequence[str], values: Sequence[float]) -> str:
+def _set_means(controls: SupportsRunChanges, processes: Sequence[str], values: Sequence[float]) -> str:
     controls.set_current({f"{process}.mean": value for process, value in zip(processes, values, strict=True)})
     return f"mean of {', '.join(processes)} set"
 
 
-def _set_model(controls: Controls, process: str, values: Sequence[float]) -> str:
+def _set_model(controls: SupportsRunChanges, process: str, values: Sequence[float]) -> str:
     """Set mean, minimum, maximum, noise and mu. A speed and its limits below 0 become 0, as in the UUV Simulator."""
     mean, minimum, maximum, noise, mu = values
     if process == PROCESSES[0]:
@@ -130,7 +130,7 @@ def _set_model(controls: Controls, process: str, values: Sequence[float]) -> str
     return f"{process} set"
 
 
-def _get_model(controls: Controls, name: str, _values: Sequence[float]) -> tuple[float, ...]:
+def _get_model(controls: SupportsRunChanges, name: str, _values: Sequence[float]) -> tuple[float, ...]:
     """Return mean, minimum, maximum, noise and mu. Those of a physical process are for a step of 1 ms."""
     process = controls.get_process(name)
     if isinstance(process, UuvGaussMarkovProcess):

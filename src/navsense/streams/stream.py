@@ -74,7 +74,7 @@ class Pace(Protocol):
     is_paused: bool
 
 
-class Controls(Protocol):
+class SupportsRunChanges(Protocol):
     """What a stream can change of a run while it goes on: from the next time slice on.
 
     All methods can be called in any thread, take any unambiguous ending of the full name of a sensor, and check their
@@ -85,7 +85,7 @@ class Controls(Protocol):
     has_adjustable_current: true if `set_current` can change the current of the world.
 
     >>> session = ns.simulate(world, 1.0).session
-    >>> controls: ns.streams.Controls = ns.simulation.run_controls.RunControls(session)
+    >>> controls: ns.streams.SupportsRunChanges = ns.simulation.run_controls.RunControls(session)
     >>> controls.switch("compass", on=False)
     >>> controls.is_on("compass")
     False
@@ -153,7 +153,7 @@ class Publisher(RecordingWriter):
     def attach_pace(self, pace: Pace | None) -> None:
         """Get the pace of the run, None for a run as fast as possible. A stream without controls does nothing."""
 
-    def attach_controls(self, controls: Controls) -> None:
+    def attach_controls(self, controls: SupportsRunChanges) -> None:
         """Get the controls of the run, before its first time slice. A stream without services does nothing."""
 
     def salvage(self) -> None:

@@ -41,7 +41,7 @@ from navsense.streams.ros1.master import Master, MasterError, Registration
 from navsense.streams.ros1.node import Packet, Ros1Node, Ros1Topic, Service
 from navsense.streams.ros1.services import SET_BOOL_MD5, make_service
 from navsense.streams.services import list_services
-from navsense.streams.stream import LOOPBACK, Controls, Pace, Publisher, Stream, StreamUrl
+from navsense.streams.stream import LOOPBACK, Pace, Publisher, Stream, StreamUrl, SupportsRunChanges
 from navsense.world import World
 
 LOG = logging.getLogger(__name__)
@@ -180,7 +180,7 @@ class Ros1Publisher(Publisher):
 
         self._add_service(Service(f"{self._node.caller_id}/pause", "std_srvs/SetBool", SET_BOOL_MD5, handle))
 
-    def attach_controls(self, controls: Controls) -> None:
+    def attach_controls(self, controls: SupportsRunChanges) -> None:
         """Offer the services of `streams.services`."""
         for service in list_services(controls, self._run.world, self._run.topics):
             self._add_service(make_service(service))
