@@ -25,6 +25,7 @@ from navsense.environment.current import (
 )
 from navsense.environment.current.adjustment import AdjustableCurrent, ChangedCurrent, ChangeValue, is_adjustable
 from navsense.environment.water import Water
+from navsense.motion.driven import State
 from navsense.noise.specification import Noise
 from navsense.recordings.dataset import collect
 from navsense.sensors import SENSORS, Altimeter, Dvl, Imu
@@ -32,6 +33,7 @@ from navsense.sensors.base import Sensor
 from navsense.sensors.doppler import MessageDialect
 from navsense.simulation.run_controls import MAX_CHANGES, RunControls, compute_controlled_slices
 from navsense.simulation.session import Session, prepare
+from navsense.streams.foxglove import FoxglovePublisher
 from navsense.testing import example_world
 from navsense.world import CurrentTopic, Switch, World
 
@@ -182,6 +184,59 @@ def test_changes_of_a_live_run_repeat_it_as_a_batch_run(world: World, tmp_path: 
         check_same_errors(batch[name], reading)
         assert np.array_equal(batch[name].emitted, reading.emitted)
     assert not batch[IMU].emitted.all()
+
+
+@pytest.mark.requirement("CUR-1")
+@pytest.mark.parametrize("driven", [False, True])
+def test_other_programs_change_a_live_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, driven: bool) -> None:
+    """Its streams get the controls. The changes act from the next step on, and repeat the run as a batch run."""
+    received: list[RunControls] = []
+    monkeypatch.setattr(FoxglovePublisher, "attach_controls", lambda _, controls: received.append(controls))
+    world = example_world(("imu", Imu.example_spec()), ("dvl", Dvl.example_spec()), ("altimeter", Altimeter()))
+    environment = replace(world.environment, current=PHYSICAL)
+    world = replace(world, environment=environment, current_topic=CurrentTopic("/water", rate=50.0))
+    motion, path = world.models[0].motion, tmp_path / "live.npz"
+    assert motion is not None
+    requests: dict[int, Callable[[RunControls], None]] = {
+        20: lambda run: run.switch("dvl", on=False),
+        30: lambda run: run.set("altimeter", "vertical_reference", 1.5),
+        40: lambda run: run.set_rate("imu", 30.0),
+        60: lambda run: run.set_current({"speed.mean": 0.9}),
+        80: lambda run: run.switch("dvl", on=True),
+    }
+    outputs = ["foxglove://:0?wait=0", path]
+    with ns.live(world, seed=3, publish=outputs, driven=["robot"] if driven else None) as sim:
+        (controls,) = received
+        for n in range(round(DURATION / world.max_step_size)):
+            if n in requests:
+                requests[n](controls)
+            p, q, v, w, a, alpha = (
+                array[0].tolist() for array in motion.at(np.array([n * world.max_step_size])).arrays
+            )
+            state = State(
+                ns.Pose(p, q), v, angular_velocity=w, acceleration=a, angular_acceleration=alpha, angular_frame="body"
+            )
+            sim.step({"robot": state} if driven else None)
+            if n == 50:
+                sim.sensor("altimeter").switch(on=False)
+                assert not controls.is_on("altimeter")
+    recording = ns.open(path)
+    names = ["on", "vertical_reference", "rate", "on", "speed.mean", "on"]
+    assert [change.property for change in recording.changes] == names
+    assert recording["dvl"].emitted.any()
+    assert recording.current is not None
+    speed = np.linalg.norm(recording.current.velocity, axis=1)
+    changed = recording.current.time >= recording.changes[4].time
+    assert speed[changed][0] - speed[~changed][-1] > 0.3
+    if driven:
+        return
+    ns.record(world, tmp_path / "batch.npz", DURATION, seed=3, changes=recording.changes)
+    batch = ns.open(tmp_path / "batch.npz")
+    for name, reading in recording.items():
+        check_same_errors(batch[name], reading)
+        assert np.array_equal(batch[name].emitted, reading.emitted)
+    assert batch.current is not None
+    assert np.array_equal(batch.current.velocity, recording.current.velocity)
 
 
 @pytest.mark.parametrize("suffix", [".mcap", ".npz"])

@@ -19,6 +19,7 @@ from navsense.sensors.base import get_max_age
 from navsense.simulation.fidelity import apply_fidelity
 from navsense.simulation.live_run import LiveRun
 from navsense.simulation.motions import replace_joint_tracks
+from navsense.simulation.run_controls import RunControls
 from navsense.simulation.session import TRUTH_RATE, prepare
 from navsense.world import Model, World
 
@@ -84,7 +85,16 @@ def live(
             truth_rate=truth_rate,
             live=True,
         )
-        return LiveRun(session, driven_motions, LiveOutputs(outputs, session, ros=ros) if outputs else None)
+        if not outputs:
+            return LiveRun(session, driven_motions)
+        live_outputs = LiveOutputs(outputs, session, ros=ros)
+        publishers = live_outputs.publishers
+        if not publishers:
+            return LiveRun(session, driven_motions, live_outputs)
+        controls = RunControls(session)
+        for publisher in publishers:
+            publisher.attach_controls(controls)
+        return LiveRun(session, driven_motions, live_outputs, controls)
 
 
 def _list_outputs(publish: OutputTarget | Sequence[OutputTarget]) -> tuple[OutputTarget, ...]:

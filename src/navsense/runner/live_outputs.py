@@ -41,6 +41,11 @@ class LiveOutputs:
             writer if isinstance(writer, Publisher) else JoinedSliceWriter(writer) for writer in writers
         ]
 
+    @property
+    def publishers(self) -> list[Publisher]:
+        """The streams that have not failed."""
+        return [writer for writer in self._writers if isinstance(writer, Publisher)]
+
     def write(self, time_slice: TimeSlice) -> None:
         """Write the time slice of a step."""
         for writer in tuple(self._writers):

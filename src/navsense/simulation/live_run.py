@@ -35,7 +35,7 @@ from navsense.clock import CLOCK_RATE, Clock, ClockReadings
 from navsense.core.errors import ClockError, SimulationError, UnknownNameError
 from navsense.core.names import NameDict, get_short_name, resolve_name
 from navsense.core.random_streams import BLOCK_SAMPLES
-from navsense.core.readings import ON, Reading, RunChange, TimeSlice, Truth, join_readings, make_all_read_only
+from navsense.core.readings import ON, RATE, Reading, RunChange, TimeSlice, Truth, join_readings, make_all_read_only
 from navsense.core.text import format_count
 from navsense.core.ticks import Ticks, find_first_tick, step_to_rate
 from navsense.core.typing import AnyArray, FloatArray
@@ -43,7 +43,16 @@ from navsense.motion.base import Motion
 from navsense.motion.derived import CachedMotion, is_known_ahead
 from navsense.motion.driven import DrivenMotion, State, state_row
 from navsense.sensors.base import SupportsAdjustment
-from navsense.simulation.sensor_run import SensorRun, compute_ideal, index_clocks, make_reading
+from navsense.simulation.run_controls import CurrentChanges, RunControls
+from navsense.simulation.sensor_run import (
+    SampleSelection,
+    SensorRun,
+    change_sensor,
+    compute_ideal,
+    get_number,
+    index_clocks,
+    make_reading,
+)
 from navsense.simulation.session import Session
 from navsense.world import MountedSensor, World
 
@@ -139,11 +148,12 @@ class LiveSensor:
     ) -> None:
         """Start before the first sample. `clock` is the clock of the sensor's stamps."""
         self._report_change = report_change
-        self.mounted, self.clock = sensor, clock
+        self._selection: SampleSelection | None = None
+        self.mounted, self.clock, self.session = sensor, clock, session
         self.reading: Reading | None = None
         self.measured: Reading | None = None
         """The samples of the last step before the latency, None without any."""
-        self._sensor_run, self._motion, self._session, self._tick_cache = sensor_run, motion, session, tick_cache
+        self._sensor_run, self._motion, self._tick_cache = sensor_run, motion, tick_cache
         # Blocks are measured ahead of time, as if the sensor were on. `take_due` applies the switches.
         sensor_run.sensor = _make_always_on(sensor)
         self._end = -math.inf  # of the last step
@@ -204,6 +214,16 @@ class LiveSensor:
         self.mounted = replace(self.mounted, is_on=on, switches=later)
         self._report_change(RunChange(self._next_time, self.name, ON, on))
 
+    def set_rate(self, rate: float) -> None:
+        """Publish at a lower rate (Hz) from the next sample on: the first sample of each period.
+
+        Raises `SimulationError` for a rate above that of the measurements.
+        """
+        change = RunChange(self._next_time, self.name, RATE, rate)
+        change_sensor(self.mounted, change)  # checks it
+        self._selection = SampleSelection(rate)
+        self._report_change(change)
+
     @property
     def _next_time(self) -> float:
         """The earliest instant (s) after the last step."""
@@ -224,6 +244,9 @@ class LiveSensor:
         reading = self._take_measured(end)
         if reading is not None and not self.mounted.is_always_on:
             reading = replace(reading, emitted=reading.emitted & self.mounted.compute_on(reading.time))
+        if reading is not None and self._selection is not None:
+            ticks = Ticks(np.arange(self._next_tick - reading.time.size, self._next_tick), self.mounted.rate)
+            reading = replace(reading, emitted=self._selection.select(ticks, reading.emitted))
         self._end, self.measured = end, reading
         if self.mounted.latency is not None:
             reading = self._take_arrived(reading, end)
@@ -284,9 +307,9 @@ class LiveSensor:
         ticks = self._tick_cache.get((first, end, rate))
         if ticks is None:
             ticks = self._tick_cache[first, end, rate] = Ticks(np.arange(first, end, dtype=np.int64), rate)
-        ideal = compute_ideal(self.mounted, self._motion, self._session.environments[self.name], ticks)
+        ideal = compute_ideal(self.mounted, self._motion, self.session.environments[self.name], ticks)
         self._block = make_reading(
-            self.mounted, ticks, ideal, self._sensor_run.measure(ticks, ideal), self._session.epoch
+            self.mounted, ticks, ideal, self._sensor_run.measure(ticks, ideal), self.session.epoch
         )
         self._block_start, self._block_end = first, end
 
@@ -302,10 +325,15 @@ class LiveRun:
     """
 
     def __init__(
-        self, session: Session, driven: Mapping[str, DrivenMotion], observer: StepObserver | None = None
+        self,
+        session: Session,
+        driven: Mapping[str, DrivenMotion],
+        observer: StepObserver | None = None,
+        controls: RunControls | None = None,
     ) -> None:
-        """Start before the first step."""
-        self._session, self._driven, self._observer = session, driven, observer
+        """Start before the first step. `controls` are those of other programs."""
+        self._session, self._driven, self._observer, self._controls = session, driven, observer, controls
+        self._current = CurrentChanges(session)
         self._rate = step_to_rate(session.world.max_step_size)
         self._count = 0
         self._closed = False
@@ -328,7 +356,8 @@ class LiveRun:
                 session,
                 self._tick_cache,
                 self._make_clock(clocks[sensor.clock] if sensor.clock else None, sensor.name, sensor.rate),
-                is_known_ahead=not driven and session.is_known_ahead(sensor),
+                # Changes of other programs act on samples that are not measured yet.
+                is_known_ahead=not driven and controls is None and session.is_known_ahead(sensor),
                 report_change=self._report_change,
             )
             for sensor in session.world.sensors
@@ -368,6 +397,8 @@ class LiveRun:
         end = self._count / self._rate
         self._drive(end, {} if states is None else states)
         self._tick_cache.clear()
+        if self._controls is not None:
+            self._apply_changes(self._controls)
         # Nothing has changed yet if a motion has ended.
         truth = {} if self._observer is None else self._compute_truth(end)
         readings: dict[str, Reading] = NameDict({}, ARRIVED_SENSOR, names=self._names)
@@ -384,6 +415,25 @@ class LiveRun:
         """Keep a change for the next time slice."""
         if self._observer is not None:
             self._changes.append(change)
+        if self._controls is not None:
+            self._controls.update(change)
+
+    def _apply_changes(self, controls: RunControls) -> None:
+        """Apply the changes of other programs to the samples of the next step."""
+        for change in controls.take(self._slice_end):
+            sensor = self._sensors.get(change.name)
+            if sensor is None:
+                self._current.apply(change)
+                self._session = self._current.session
+                for sensor in self._sensors.values():
+                    sensor.session = self._session
+                self._changes.append(change)
+            elif change.property == ON:
+                sensor.switch(on=bool(change.value))
+            elif change.property == RATE:
+                sensor.set_rate(get_number(change))
+            else:
+                sensor.set(change.property, get_number(change))
 
     def _compute_truth(self, end: float) -> dict[str, Truth]:
         """Return the truth of the links at its instants in the step that ends at `end` (s)."""

@@ -182,15 +182,25 @@ class RunControls:
             self._waiting.clear()
             self._count += len(changes)
             for change in changes:
-                if change.name not in self._sensors:
-                    self._current = self._current and self._current.check(change.property, change.value)
-                    continue
-                self._sensors[change.name] = change_sensor(self._sensors[change.name], change)
-                if change.property == RATE:
-                    self._rates[change.name] = get_number(change)
+                self._update(change)
         for change in changes:
             LOG.info("t = %.9g s: %s of %s is now %s", change.time, change.property, change.name, change.value)
         return tuple(changes)
+
+    def update(self, change: RunChange) -> None:
+        """Get a change that the caller of a live run has made."""
+        with self._lock:
+            self._time = max(self._time, change.time)
+            self._update(change)
+
+    def _update(self, change: RunChange) -> None:
+        """Keep what a change has set."""
+        if change.name not in self._sensors:
+            self._current = self._current and self._current.check(change.property, change.value)
+            return
+        self._sensors[change.name] = change_sensor(self._sensors[change.name], change)
+        if change.property == RATE:
+            self._rates[change.name] = get_number(change)
 
     def get_next_time(self) -> float:
         """Return the time (s) of the next scheduled change, infinity without one."""
@@ -225,15 +235,35 @@ def make_adjustable_current(session: Session) -> AdjustableCurrent | None:
     return AdjustableCurrent(model, session.currents[0], session.seed, session.runs[0], session.world.max_step_size)
 
 
+class CurrentChanges:
+    """The current of the first run of a session with its changes.
+
+    session: the session with the current of now, for the next time slice.
+    """
+
+    def __init__(self, session: Session) -> None:
+        """Start with the current of the session."""
+        self.session = session
+        self._current = make_adjustable_current(session)
+        self._history = ChangedCurrent(session.currents[:1], (0.0,)) if session.currents else None
+        self._memory = max((get_max_age(sensor.spec) for sensor in session.world.sensors), default=0.0)
+
+    def apply(self, change: RunChange) -> None:
+        """Change the current at the time of the change. Raises `SimulationError` if the world has none to change."""
+        if self._current is None or self._history is None:
+            raise _make_current_error()
+        self._current = self._current.change(change.property, change.value, change.time)
+        self._history = self._history.add(self._current.field, change.time, self._memory)
+        self.session = self.session.replace_current(self._history)
+
+
 class ControlledRun:
     """The first run of a session, with the changes of its controls."""
 
     def __init__(self, session: Session, controls: RunControls) -> None:
         """Start before the first time slice."""
-        self._session, self._controls, self._sensor_runs = session, controls, session.open_sensor_runs()
-        self._current = make_adjustable_current(session)
-        self._history = ChangedCurrent(session.currents[:1], (0.0,)) if session.currents else None
-        self._memory = max((get_max_age(sensor.spec) for sensor in session.world.sensors), default=0.0)
+        self._controls, self._sensor_runs = controls, session.open_sensor_runs()
+        self._current = CurrentChanges(session)
 
     def compute_slices(self, start: float, end: float) -> Iterator[TimeSlice]:
         """Yield the time slice start <= t < end (s), in parts if there are scheduled changes in it.
@@ -244,7 +274,7 @@ class ControlledRun:
             changes = self._controls.take(start)
             self._apply(changes)
             stop = min(end, self._controls.get_next_time())
-            yield replace(self._session.compute_slice(start, stop, self._sensor_runs), changes=changes)
+            yield replace(self._current.session.compute_slice(start, stop, self._sensor_runs), changes=changes)
             start = stop
 
     def _apply(self, changes: Sequence[RunChange]) -> None:
@@ -252,12 +282,8 @@ class ControlledRun:
         for change in changes:
             if change.name in self._sensor_runs:
                 self._sensor_runs[change.name][0].change(change)
-                continue
-            if self._current is None or self._history is None:
-                raise _make_current_error()
-            self._current = self._current.change(change.property, change.value, change.time)
-            self._history = self._history.add(self._current.field, change.time, self._memory)
-            self._session = self._session.replace_current(self._history)
+            else:
+                self._current.apply(change)
 
 
 def compute_controlled_slices(
