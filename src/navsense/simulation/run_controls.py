@@ -184,7 +184,7 @@ class RunControls:
             for change in changes:
                 self._update(change)
         for change in changes:
-            LOG.info("t = %.9g s: %s of %s is now %s", change.time, change.property, change.name, change.value)
+            LOG.info("t = %.9g s: %s: %s = %s", change.time, change.name, change.property, change.value)
         return tuple(changes)
 
     def update(self, change: RunChange) -> None:
