@@ -27,6 +27,7 @@ from navsense.environment.current.adjustment import AdjustableCurrent, ChangedCu
 from navsense.environment.water import Water
 from navsense.motion.driven import State
 from navsense.noise.specification import Noise
+from navsense.recordings.convert import convert
 from navsense.recordings.dataset import collect
 from navsense.sensors import SENSORS, Altimeter, Dvl, Imu
 from navsense.sensors.base import Sensor
@@ -157,6 +158,8 @@ def test_recorded_changes_repeat_the_run(world: World, tmp_path: Path, suffix: s
     recording = ns.open(path)
     assert recording.changes == changes
     ns.record(world, again, DURATION, seed=3, epoch=1000, changes=recording.changes)
+    convert(path, tmp_path / "converted.npz")
+    assert ns.open(tmp_path / "converted.npz").changes == changes
     repeated = ns.open(again)
     assert repeated.changes == changes
     for name, reading in recording.items():
