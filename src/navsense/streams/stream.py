@@ -22,7 +22,7 @@ from navsense.core.plugins import load_plugin
 from navsense.environment.current.adjustment import ChangeValue
 from navsense.environment.current.gauss_markov import AnyGaussMarkovProcess
 from navsense.recordings.info import RecordedRun, RecordingWriter
-from navsense.streams.subscriber import DrivenFrame, Subscriber
+from navsense.streams.subscriber import RUN_OPTIONS, DrivenFrame, Subscriber
 from navsense.world import MountedSensor, World
 
 LOOPBACK = "127.0.0.1"
@@ -252,7 +252,7 @@ def parse_url(text: str, *, is_motion: bool = False) -> tuple[Stream, StreamUrl]
         allowed = f"must be {stream.motion_format if is_motion else stream.url_format}"
         raise RecordingError("URL with a user name or a fragment", where=where, allowed=allowed)
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    known = stream.motion_options if is_motion else stream.options
+    known = (*stream.motion_options, *RUN_OPTIONS) if is_motion else stream.options
     for option in options:
         if option not in known:
             allowed = f"must be one of {', '.join(known)}" if known else "the stream has no options"

@@ -23,12 +23,17 @@ LOG = logging.getLogger(__name__)
 MAX_QUEUED_STATES = 100_000
 """Largest number of states in a queue. At 1 kHz this is 100 s of a run that does not keep up."""
 
-MOTION_OPTIONS = ("topic", "type", "model", "link", "frame", "wait", "upsample")
-"""Options that every motion URL can have; a stream rejects those that it cannot use.
+MOTION_OPTIONS = ("topic", "type", "model", "link", "frame")
+"""Options that a motion URL can have; a stream rejects those that it cannot use.
 
 topic: the topic with the states. type: its message type. model, link: the model or link of the live system that moves
-the frame; default: the names in the world. frame: the moving frame in transforms and odometry. wait: time (s) to wait
-for the first states. upsample: 1 lets an IMU be faster than poses without velocities. The run reads the last two.
+the frame; default: the names in the world. frame: the moving frame in transforms and odometry.
+"""
+
+RUN_OPTIONS = ("wait", "upsample")
+"""Options of every motion URL, which the run reads.
+
+wait: time (s) to wait for the first states. upsample: 1 lets an IMU be faster than poses without velocities.
 """
 
 
