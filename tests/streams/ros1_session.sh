@@ -46,14 +46,17 @@ ros rosservice type /quad/pause > service.txt 2>&1
 ros rosservice call /quad/pause true >> service.txt 2>&1
 sleep 0.3
 env -u PYTHONPATH PATH=/usr/bin:/bin timeout -s INT 2 rostopic echo -n 1 $imu > paused.txt 2>&1
-ros rosservice call /quad/pause false >> service.txt 2>&1
+# While the run is paused, slow programs take no simulated time.
 altimeter=$sensors/link/base_link/sensor/altimeter/altimeter
+set_reference() { env PYTHONPATH=$PWD/types PATH=/usr/bin:/bin timeout 40 rosservice call $altimeter/set_reference_altitude "$1"; }
 ros rosservice type $altimeter/change_state > changes.txt 2>&1
 ros rosservice call $altimeter/change_state false >> changes.txt 2>&1
-set_reference() { env PYTHONPATH=$PWD/types PATH=/usr/bin:/bin timeout 40 rosservice call $altimeter/set_reference_altitude "$1"; }
 set_reference 2.5 >> changes.txt 2>&1
 set_reference .nan >> changes.txt 2>&1
+ros rosservice call /quad/pause false >> service.txt 2>&1
+ros rosservice call /quad/pause true >> service.txt 2>&1
 ros rosservice call $altimeter/change_state true >> changes.txt 2>&1
+ros rosservice call /quad/pause false >> service.txt 2>&1
 ros rosparam set use_sim_time true
 ros /usr/bin/python3 -c "
 import rospy
