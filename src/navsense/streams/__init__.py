@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from navsense.recordings.base import is_url
-from navsense.streams import device_port, foxglove, gz, ros1
+from navsense.streams import device_port, foxglove, gz, ros1, ros2
 from navsense.streams.stream import (
     Pace,
     Publisher,
@@ -42,7 +42,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-STREAMS = (*device_port.STREAMS, *foxglove.STREAMS, *gz.STREAMS, *ros1.STREAMS)
+STREAMS = (*device_port.STREAMS, *foxglove.STREAMS, *gz.STREAMS, *ros1.STREAMS, *ros2.STREAMS)
 """The streams of navsense."""
 
 for _stream in STREAMS:
