@@ -1,17 +1,13 @@
 // A subscriber of ROS 2 topics on Fast DDS, with the types that its generator makes of ros2_types.idl.
 //
-//   ros2_subscriber DOMAIN TYPE:TOPIC...      until a line or the end of its input; then it prints what it received
+//   ros2_subscriber DOMAIN TYPE:TOPIC...      until the end of its input
 //
 // Each line of output is a word and its values: participant, writer, lost, node, and the message types.
 
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
-#include <iostream>
-#include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include <fastdds/dds/domain/DomainParticipant.hpp>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
@@ -21,7 +17,8 @@
 #include <fastdds/dds/subscriber/SampleInfo.hpp>
 #include <fastdds/dds/subscriber/Subscriber.hpp>
 
-#include "ros2_typesPubSubTypes.h"
+#include "ros2_types.cxx"
+#include "ros2_typesPubSubTypes.cxx"
 
 using namespace eprosima::fastdds::dds;
 using namespace eprosima::fastrtps::rtps;
@@ -48,7 +45,6 @@ struct Listener : DomainParticipantListener
     const auto &data = found.info.m_userData;
     std::printf("participant %d %.*s\n", static_cast<int>(found.status), static_cast<int>(data.size()),
       reinterpret_cast<const char *>(data.data()));
-    std::fflush(stdout);
   }
 
   void on_publisher_discovery(DomainParticipant *, WriterDiscoveryInfo &&found) override
@@ -61,7 +57,6 @@ struct Listener : DomainParticipantListener
       found.info.typeName().c_str(), qos.m_reliability.kind == RELIABLE_RELIABILITY_QOS,
       qos.m_durability.kind == TRANSIENT_LOCAL_DURABILITY_QOS, static_cast<int>(qos.m_userData.size()),
       reinterpret_cast<const char *>(qos.m_userData.data()));
-    std::fflush(stdout);
   }
 };
 
@@ -121,7 +116,6 @@ void print(const rmw_dds_common::msg::ParticipantEntitiesInfo &info)
       std::printf(" %s", hex(gid.data().data(), 16).c_str());
     std::printf("\n");
   }
-  std::fflush(stdout);
 }
 
 template <typename Message> struct Receiver : DataReaderListener
@@ -163,6 +157,7 @@ template <typename Type> void read_topic(const std::string &name, bool latched)
 
 int main(int, char **argv)
 {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   Listener listener;
   participant = DomainParticipantFactory::get_instance()->create_participant(
     std::atoi(argv[1]), PARTICIPANT_QOS_DEFAULT, &listener, StatusMask::none());
@@ -185,8 +180,8 @@ int main(int, char **argv)
     else
       return 1;
   }
-  std::string line;
-  std::getline(std::cin, line);
+  while (std::getchar() != EOF)
+    continue;
   participant->delete_contained_entities();
   DomainParticipantFactory::get_instance()->delete_participant(participant);
 }

@@ -35,6 +35,7 @@ from navsense.streams.ros2.naming import (
     format_dds_topic,
     format_dds_type,
 )
+from navsense.streams.stream import LOOPBACK
 
 PRIMITIVES: Mapping[str, Any] = {
     "bool": bool,
@@ -65,13 +66,10 @@ CONFIRM_TIMEOUT = 2.0
 
 SETTINGS = """\
 <CycloneDDS><Domain>
-  <General>
-    <Interfaces><NetworkInterface {interface}/></Interfaces>
-    <DontRoute>{is_local}</DontRoute>
-  </General>
+  <General><Interfaces><NetworkInterface {interface}/></Interfaces></General>
   <Discovery>
     <ExternalDomainId>{domain}</ExternalDomainId>
-    <Peers><Peer address={peer}/></Peers>
+    <Peers><Peer address="{peer}"/></Peers>
     <ParticipantIndex>auto</ParticipantIndex>
     <SPDPInterval>1s</SPDPInterval>
     <InitialLocatorPruneDelay>inf</InitialLocatorPruneDelay>
@@ -250,8 +248,7 @@ def _make_qos(depth: int, *, is_latched: bool, user_data: bytes = b"") -> Qos:
 def format_settings(domain: int, address: str) -> str:
     """Return the settings of a participant on the network interface with an IPv4 address or a name."""
     try:
-        is_loopback, interface = ipaddress.ip_address(address).is_loopback, f"address={quoteattr(address)}"
+        ipaddress.ip_address(address)
     except ValueError:
-        is_loopback, interface = False, f"name={quoteattr(address)}"
-    peer = quoteattr("127.0.0.1" if interface.startswith("name") else address)
-    return SETTINGS.format(interface=interface, domain=domain, peer=peer, is_local=str(is_loopback).lower())
+        return SETTINGS.format(interface=f"name={quoteattr(address)}", domain=domain, peer=LOOPBACK)
+    return SETTINGS.format(interface=f"address={quoteattr(address)}", domain=domain, peer=address)

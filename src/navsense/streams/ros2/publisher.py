@@ -156,7 +156,7 @@ class Ros2Publisher(Publisher):
         ]
 
     def _send(self, end: int | None = None) -> None:
-        """Send the messages that arrive until a time (ns), in the order of their arrival; all of them without a time."""
+        """Send the messages that arrive until a time (ns), by their arrival; all of them without a time."""
         self._waiting.sort(key=_get_order)
         due = len(self._waiting)
         if end is not None:
@@ -174,11 +174,9 @@ class Ros2Publisher(Publisher):
         self._node.flush()
         dropped = sum(writer.dropped for writer in self._node.writers)
         self._leave()
-        result = f"sent {format_count(self._sent - dropped, 'message')}"
-        result += (
-            f" in {format_count(self._subscriptions, 'subscription')}" if self._subscriptions else ", no subscription"
-        )
-        LOG.info("%s: %s", self.url, result)
+        count, sent = self._subscriptions, self._sent - dropped
+        result = f"sent {format_count(sent, 'message')} in {format_count(count, 'subscription')}"
+        LOG.info("%s: %s", self.url, result if count else "no program subscribed")
         if dropped:
             LOG.warning("%s: slow subscribers: %s lost", self.url, format_count(dropped, "message"))
 
