@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
+from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsPublication
+from cyclonedds.builtin_types import DcpsEndpoint
 from cyclonedds.domain import Domain, DomainParticipant
 from cyclonedds.qos import Policy, Qos
 from cyclonedds.sub import DataReader
@@ -21,7 +23,7 @@ from cyclonedds.topic import Topic
 
 from navsense.messages.schemas import DEFINITIONS
 from navsense.streams.ros2.dds import MessageTypes
-from navsense.streams.ros2.naming import format_dds_topic
+from navsense.streams.ros2.naming import format_dds_topic, parse_dds_type
 
 FOLDER = Path(__file__).parent
 
@@ -34,6 +36,11 @@ LOOPBACK = """\
   <Discovery><ExternalDomainId>{}</ExternalDomainId><Peers><Peer address="127.0.0.1"/></Peers></Discovery>
 </Domain></CycloneDDS>
 """
+
+
+def compute_discovery_port(domain: int) -> int:
+    """Return the UDP port for discovery of the first participant of a domain (DDSI-RTPS 2.3, section 9.6.1)."""
+    return 7400 + 250 * domain + 10
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:
@@ -51,6 +58,7 @@ class Ros2Peer:
         number = next(NUMBERS)
         self._domain = Domain(number, LOOPBACK.format(domain))
         self.participant = DomainParticipant(number)
+        self.is_open = True
         self._readers: dict[str, DataReader[Any]] = {}
 
     def read_topic(self, topic: str, message_type: str, *policies: Any) -> None:
@@ -60,6 +68,17 @@ class Ros2Peer:
         dds_topic = Topic(self.participant, format_dds_topic(topic), kind)
         qos = Qos(*(policies or (Policy.Reliability.Reliable(0), Policy.History.KeepAll)))
         self._readers[topic] = DataReader(self.participant, dds_topic, qos)
+
+    def find_topic(self, ending: str) -> tuple[str, str]:
+        """Return the name and type of the topic of ROS with this ending, when a writer of it is known."""
+        reader = BuiltinDataReader(self.participant, BuiltinTopicDcpsPublication)
+        names: dict[str, str] = {}
+        until = time.monotonic() + 20.0
+        while not (found := [name for name in names if name.endswith(ending)]):
+            assert time.monotonic() < until
+            names |= {one.topic_name: one.type_name for one in reader.take(100) if isinstance(one, DcpsEndpoint)}
+            time.sleep(0.005)
+        return found[0].removeprefix("rt"), parse_dds_type(names[found[0]])
 
     def has_writer(self, topic: str) -> bool:
         """True if a writer of a topic is known."""
@@ -71,6 +90,7 @@ class Ros2Peer:
 
     def close(self) -> None:
         """Leave the domain."""
+        self.is_open = False
         self.participant.__del__()
         self._domain.__del__()
 

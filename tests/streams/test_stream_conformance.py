@@ -258,6 +258,38 @@ class GzSubscriber:
         assert not self.thread.is_alive()
 
 
+class Ros2Subscriber:
+    """A reader of the topic of one DVL on Cyclone DDS. Publishers have UDP ports, which the domain determines."""
+
+    connects = True
+
+    @staticmethod
+    def make_url(scheme: str, host: str) -> str:
+        return f"{scheme}://{host}?domain=7&wait=0"
+
+    @staticmethod
+    def find_port(url: str) -> int:
+        from tests.streams.ros2_peers import compute_discovery_port
+
+        return compute_discovery_port(7)
+
+    def __init__(self, url: str) -> None:
+        from tests.streams.ros2_peers import Ros2Peer
+
+        self.peer, self.received = Ros2Peer(7), bytearray()
+        self.topic, message_type = self.peer.find_topic("/dvl")
+        self.peer.read_topic(self.topic, message_type)
+
+    def leave(self) -> None:
+        """Leave the domain."""
+        self.peer.close()
+
+    def finish(self) -> None:
+        if self.peer.is_open:
+            self.received += b"".join(self.peer.take(self.topic))
+            self.peer.close()
+
+
 def free_port(kind: socket.SocketKind) -> int:
     """Return a port that no program uses."""
     with socket.socket(socket.AF_INET, kind) as probe:
@@ -265,7 +297,7 @@ def free_port(kind: socket.SocketKind) -> int:
         return int(probe.getsockname()[1])
 
 
-AnySubscriber = TcpSubscriber | UdpSubscriber | FoxgloveSubscriber | GzSubscriber | Ros1Subscriber
+AnySubscriber = TcpSubscriber | UdpSubscriber | FoxgloveSubscriber | GzSubscriber | Ros1Subscriber | Ros2Subscriber
 
 SUBSCRIBERS: dict[str, type[AnySubscriber]] = {
     "pd0+tcp": TcpSubscriber,
@@ -276,18 +308,23 @@ SUBSCRIBERS: dict[str, type[AnySubscriber]] = {
     "foxglove": FoxgloveSubscriber,
     "gz": GzSubscriber,
     "ros1": Ros1Subscriber,
+    "ros2": Ros2Subscriber,
 }
 """Scheme -> subscriber."""
 
 
 @pytest.fixture(params=[pytest.param(one, id=one.scheme) for one in (*streams.STREAMS, JSON_UDP)])
 def stream(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stream]:
-    """Return each stream of navsense, and that of the example. ROS 1 has a master, Gazebo transport its own network."""
+    """Return each stream of navsense, and that of the example. ROS 1 has a master, some have their own network."""
     monkeypatch.setattr(stream_module, "_STREAMS", dict(stream_module._STREAMS))
     stream: Stream = request.param
     register_stream(stream)
     if stream.scheme == "gz":
         pytest.importorskip("zmq", reason="needs pyzmq (pip install 'navsense[gz]')")
+        with network_namespace():
+            yield stream
+    elif stream.scheme == "ros2":
+        pytest.importorskip("cyclonedds", reason="needs cyclonedds (pip install 'navsense[ros2]')")
         with network_namespace():
             yield stream
     elif stream.scheme == "ros1":
@@ -315,6 +352,11 @@ def run(world: ns.World) -> Run:
 def long_run(world: ns.World) -> Run:
     """Return a run with more samples than the buffers of a socket hold."""
     return ns.simulate(world, 1600.0, seed=3, epoch=1000, truth_rate=1.0)
+
+
+def uses_tcp(stream: Stream) -> bool:
+    """True if subscribers connect to a TCP port of the publisher."""
+    return is_server(stream) and stream.scheme != "ros2"
 
 
 def is_server(stream: Stream) -> bool:
@@ -396,6 +438,8 @@ def halve(time_slice: ns.core.readings.TimeSlice) -> Iterator[ns.core.readings.T
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the subscriber that does not read is disconnected
 def test_publisher_does_not_wait_for_a_subscriber_that_does_not_read(stream: Stream, long_run: Run) -> None:
     """A blocked publisher would never end; the other subscribers receive everything."""
+    if stream.scheme == "ros2":
+        pytest.skip("tests/streams/test_ros2.py has a reader that does not take")
     publisher = streams.open_publisher(make_url(stream), make_recorded_run(long_run.session))
     stalled = socket.socket(socket.AF_INET, socket.SOCK_STREAM if is_server(stream) else socket.SOCK_DGRAM)
     stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -437,7 +481,7 @@ def test_host_defaults_to_loopback(stream: Stream, run: Run) -> None:
     with streams.open_publisher(make_url(stream, host=""), make_recorded_run(run.session)) as publisher:
         _, url = streams.stream.parse_url(publisher.url)
         assert url.host == "127.0.0.1"
-        if is_server(stream):
+        if uses_tcp(stream):
             connections = psutil.Process().net_connections(kind="inet")
             listening = [one.laddr for one in connections if one.status == psutil.CONN_LISTEN]
             port = find_port(stream, publisher)
@@ -453,7 +497,7 @@ def test_closed_publisher_releases_its_port_and_rejects_writes(stream: Stream, r
         publisher.abort()
         with pytest.raises(RecordingError, match="closed"):
             publisher.write(next(run.slices()))
-        kind = socket.SOCK_STREAM if is_server(stream) else socket.SOCK_DGRAM
+        kind = socket.SOCK_STREAM if uses_tcp(stream) else socket.SOCK_DGRAM
         with socket.socket(socket.AF_INET, kind) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", port))
@@ -463,7 +507,8 @@ def test_check_opens_no_connection(stream: Stream, world: ns.World) -> None:
     kind = socket.SOCK_STREAM if is_server(stream) else socket.SOCK_DGRAM
     with socket.socket(socket.AF_INET, kind) as taken:
         taken.bind(("127.0.0.1", 0))
-        streams.check_url(f"{stream.scheme}://127.0.0.1:{taken.getsockname()[1]}", world)
+        port = "" if stream.scheme == "ros2" else f":{taken.getsockname()[1]}"
+        streams.check_url(f"{stream.scheme}://127.0.0.1{port}", world)
 
 
 @pytest.mark.parametrize(
@@ -506,7 +551,7 @@ def test_url_without_its_port_or_sensor_is_an_error(stream: Stream, world: ns.Wo
 
 def test_world_without_a_supported_sensor_is_an_error(stream: Stream, world: ns.World) -> None:
     """The error comes before a connection is opened."""
-    if stream.scheme in ("foxglove", "ros1"):
+    if stream.scheme in ("foxglove", "ros1", "ros2"):
         pytest.skip("publishes a world without a sensor")
     empty = dataclasses.replace(world, sensors=())
     with pytest.raises(RecordingError, match=r"requires a DVL|sensor"):
