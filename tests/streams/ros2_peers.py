@@ -113,7 +113,7 @@ def build_fastdds_subscriber(folder: Path) -> Path:
     arguments = [generator, "-cs", "-typeros2", "-replace", "-d", folder, folder / "ros2_types.idl"]
     subprocess.run(arguments, check=True, capture_output=True, cwd=folder)
     program = folder / "ros2_subscriber"
-    options = ["-std=c++14", "-w", "-I", folder, "-o", program]
+    options = ["-std=c++14", "-w", "-I", str(folder), "-o", str(program)]
     subprocess.run([compiler, *options, FOLDER / "ros2_subscriber.cpp", "-lfastrtps", "-lfastcdr"], check=True)
     return program
 

@@ -24,7 +24,7 @@ import navsense as ns
 from navsense import streams
 from navsense.core.errors import RecordingError
 from navsense.core.typing import ByteArray
-from navsense.messages.cdr import MessageEncoder
+from navsense.messages.cdr import MessageEncoder, encode
 from navsense.recordings.info import make_recorded_run
 from navsense.runner.run import Run
 from navsense.streams.ros2 import naming, publisher
@@ -178,7 +178,6 @@ def test_messages_equal_those_of_an_mcap(network: None, run: Run, expected: dict
 
 def test_topics_without_subscriptions_are_not_encoded(network: None, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     encoded = []
-    encode = publisher.encode
 
     def count(encoder: MessageEncoder, *rest: Any) -> ByteArray:
         encoded.append(encoder.type)

@@ -25,6 +25,8 @@ from cyclonedds.topic import Topic
 from cyclonedds.util import duration
 
 from navsense.core.errors import RecordingError, Where
+from navsense.messages.cdr import MessageEncoder
+from navsense.messages.ros1 import split_definitions
 from navsense.messages.schemas import parse_fields
 from navsense.streams.ros2.naming import (
     DISCOVERY_TOPIC,
@@ -35,7 +37,7 @@ from navsense.streams.ros2.naming import (
     format_dds_topic,
     format_dds_type,
 )
-from navsense.streams.stream import LOOPBACK
+from navsense.streams.stream import LOOPBACK, StreamUrl
 
 PRIMITIVES: Mapping[str, Any] = {
     "bool": bool,
@@ -181,13 +183,15 @@ class DdsTopicWriter:
             self._writer.wait_for_acks(duration(seconds=timeout))
 
 
-class Ros2Node:
+class DdsNode:
     """A participant with the writers of one node of ROS 2."""
 
-    def __init__(self, domain: int, address: str, name: str, *, is_humble: bool, where: Where) -> None:
+    alignment = 4  # bytes: the size of a word
+
+    def __init__(self, url: StreamUrl, domain: int, name: str, is_humble: bool) -> None:
         """Join a domain. Raises `RecordingError`."""
-        self.name = name
-        self._gid_size = HUMBLE_GID_SIZE if is_humble else GID_SIZE
+        self.name, address, where = name, url.host, Where(url.text)
+        self._gid_size, self._has_type_hashes = (HUMBLE_GID_SIZE, False) if is_humble else (GID_SIZE, True)
         number = next(DOMAIN_NUMBERS)
         try:
             self._domain = Domain(number, format_settings(domain, address))
@@ -204,12 +208,13 @@ class Ros2Node:
         info = Topic(self._participant, DISCOVERY_TOPIC, _describe_discovery_info(self._gid_size))
         self._info = DdsTopicWriter(DataWriter(self._publisher, info, _make_qos(1, is_latched=True)))
 
-    def add_writer(
-        self, topic: str, description: Any, *, size: int, user_data: bytes = b"", is_latched: bool = False
-    ) -> DdsTopicWriter:
-        """Return the writer of a topic of ROS with messages of about `size` bytes. Raises `DDSException`."""
+    def add_writer(self, topic: str, encoder: MessageEncoder, type_hash: str, *, is_latched: bool) -> DdsTopicWriter:
+        """Return the writer of a topic of ROS."""
+        size = len(encoder.layout.template)
         depth = 1 if is_latched else max(MIN_HISTORY, min(MAX_HISTORY, HISTORY_BYTES // size))
+        user_data = f"typehash={type_hash};".encode() if self._has_type_hashes else b""
         qos = _make_qos(depth, is_latched=is_latched, user_data=user_data)
+        description = MessageTypes(split_definitions(encoder)).describe(encoder.type)
         dds_topic = Topic(self._participant, format_dds_topic(topic), description)
         writer = DdsTopicWriter(DataWriter(self._publisher, dds_topic, qos))
         self.writers.append(writer)

@@ -1,9 +1,10 @@
-"""The stream of ROS 2: a run as a node with publishers on DDS, without an installed ROS.
+"""The streams of ROS 2: a run as a node with publishers on DDS or on Zenoh, without an installed ROS.
 
-    ros2://ADDRESS?domain=N&node=NAME&wait=SECONDS          default: loopback, ROS_DOMAIN_ID or 0, 30 s
+    ros2://ADDRESS?domain=N&node=NAME&wait=SECONDS              default: loopback, ROS_DOMAIN_ID or 0, 30 s
+    ros2+zenoh://HOST:PORT?domain=N&node=NAME&wait=SECONDS      default: 127.0.0.1:7447
 
-ADDRESS is that of a network interface of this machine, or the name of the interface. The run starts with the first
-subscription, or after SECONDS.
+ADDRESS is that of a network interface of this machine, or the name of the interface. HOST:PORT is the address of a
+router of Zenoh. The run starts with the first subscription, or after SECONDS.
 
 Topics, types and bytes are those of an `.mcap`. A message is sent at its time of arrival: one with a latency waits for
 it. A topic without subscriptions is not encoded, unless it is latched.
@@ -16,7 +17,9 @@ import ipaddress
 import logging
 import os
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -24,8 +27,7 @@ from navsense.core.errors import RecordingError, Where
 from navsense.core.readings import TimeSlice, to_nanoseconds
 from navsense.core.text import format_count
 from navsense.messages import world_messages
-from navsense.messages.cdr import encode
-from navsense.messages.ros1 import split_definitions
+from navsense.messages.cdr import MessageEncoder, encode
 from navsense.messages.schemas import HUMBLE
 from navsense.recordings.base import check_recorded_run, make_closed_error
 from navsense.recordings.info import RecordedRun
@@ -34,11 +36,8 @@ from navsense.recordings.rosbag.writer import compute_type_hash
 from navsense.recordings.topic_names import CLOCK, TRANSFORMS
 from navsense.streams.device_port import CONNECT_TIMEOUT, parse_wait
 from navsense.streams.ros2.naming import MAX_DOMAIN, TOKEN, is_valid_topic
-from navsense.streams.stream import LOOPBACK, Publisher, Stream, StreamUrl
+from navsense.streams.stream import Publisher, Stream, StreamUrl
 from navsense.world import World
-
-if TYPE_CHECKING:
-    from navsense.streams.ros2.dds import DdsTopicWriter, Ros2Node
 
 LOG = logging.getLogger(__name__)
 
@@ -49,25 +48,79 @@ POLL_INTERVAL = 0.01
 """Time (s) between two looks for the first subscription."""
 
 
+class TopicWriter(Protocol):
+    """The writer of one topic.
+
+    dropped: the number of messages that the transport did not accept.
+    """
+
+    dropped: int
+
+    @property
+    def has_readers(self) -> bool:
+        """True if a program reads the topic."""
+        ...
+
+    @property
+    def reader_count(self) -> int:
+        """The number of readers so far, as far as the transport tells."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Send a message, without waiting for readers."""
+        ...
+
+
+class Node(Protocol):
+    """A node on a transport.
+
+    alignment: the size of a message is a multiple of it.
+    """
+
+    alignment: int
+
+    @property
+    def writers(self) -> Sequence[TopicWriter]:
+        """The writers so far."""
+        ...
+
+    def add_writer(self, topic: str, encoder: MessageEncoder, type_hash: str, *, is_latched: bool) -> TopicWriter:
+        """Return the writer of a topic."""
+        ...
+
+    def announce(self) -> None:
+        """Tell the other nodes the name of this one, and its writers."""
+        ...
+
+    def flush(self) -> None:
+        """Wait until all readers that answer have all messages."""
+        ...
+
+    def close(self) -> None:
+        """Disconnect."""
+        ...
+
+
+NodeOpener: TypeAlias = Callable[[StreamUrl, int, str, bool], Node]
+"""Opens the node of a URL in a domain (number) with a name, for Humble or for later distributions."""
+
+
 class Ros2Publisher(Publisher):
     """Publishes a run as a ROS 2 node."""
 
-    def __init__(self, url: StreamUrl, recorded_run: RecordedRun) -> None:
-        """Join the domain. Raises `RecordingError`."""
-        self._wait, where = parse_wait(url, CONNECT_TIMEOUT), Where(url.text)
-        domain = parse_domain(url)
+    def __init__(self, url: StreamUrl, recorded_run: RecordedRun, open_node: NodeOpener) -> None:
+        """Open the node, and its writers. Raises `RecordingError`."""
+        self._wait, domain = parse_wait(url, CONNECT_TIMEOUT), parse_domain(url)
         check_recorded_run(url.text, recorded_run, "ROS 2")
-        check_library(url)
-        from navsense.streams.ros2.dds import Ros2Node
-
-        self._run, self.url = recorded_run, f"ros2://{url.host}?{format_query(url, domain)}"
+        address = url.host if url.port is None else f"{url.host}:{url.port}"
+        self._run, self.url = recorded_run, f"{url.scheme}://{address}?{format_query(url, domain)}"
         self._builder = MessageBuilder(recorded_run)
-        self._writers: dict[str, DdsTopicWriter] = {}
-        self._waiting: list[tuple[int, int, DdsTopicWriter, bytes]] = []
+        self._writers: dict[str, TopicWriter] = {}
+        self._waiting: list[tuple[int, int, TopicWriter, bytes]] = []
         self._count = self._sent = 0
         self._is_open = True
         name = "/" + url.options.get("node", f"navsense_{os.getpid()}").strip("/")
-        self._node: Ros2Node = Ros2Node(domain, url.host, name, is_humble=recorded_run.ros == HUMBLE, where=where)
+        self._node = open_node(url, domain, name, recorded_run.ros == HUMBLE)
         try:
             for channel in self._list_first_channels():
                 self._get_writer(channel)
@@ -104,11 +157,9 @@ class Ros2Publisher(Publisher):
         )
         return [*self._builder.list_measured_channels(), clock, transforms]
 
-    def _get_writer(self, channel: OutputChannel) -> DdsTopicWriter:
+    def _get_writer(self, channel: OutputChannel) -> TopicWriter:
         """Return the writer of a topic, made at its first use."""
         if channel.topic not in self._writers:
-            from navsense.streams.ros2.dds import MessageTypes
-
             encoder = channel.encoder
             if not is_valid_topic(channel.topic):
                 LOG.warning(
@@ -116,15 +167,9 @@ class Ros2Publisher(Publisher):
                     self.url,
                     channel.topic,
                 )
-            user_data = b""
-            if self._run.ros != HUMBLE:
-                user_data = f"typehash={compute_type_hash(encoder.type, encoder.schema, 2)};".encode()
+            type_hash = compute_type_hash(encoder.type, encoder.schema, 2)
             self._writers[channel.topic] = self._node.add_writer(
-                channel.topic,
-                MessageTypes(split_definitions(encoder)).describe(encoder.type),
-                size=len(encoder.layout.template),
-                user_data=user_data,
-                is_latched=channel.latched,
+                channel.topic, encoder, type_hash, is_latched=channel.latched
             )
         return self._writers[channel.topic]
 
@@ -145,7 +190,7 @@ class Ros2Publisher(Publisher):
         if not count or not (block.channel.latched or writer.has_readers):
             return
         rows = encode(block.channel.encoder, block.stamp, block.arrays)
-        if padding := -rows.shape[1] % 4:  # DDS sends words
+        if padding := -rows.shape[1] % self._node.alignment:
             rows = np.pad(rows, ((0, 0), (0, padding)))
         data, size = rows.tobytes(), rows.shape[1]
         numbers = range(self._count, self._count + count)
@@ -192,7 +237,7 @@ class Ros2Publisher(Publisher):
         self._node.close()
 
 
-def _get_order(message: tuple[int, int, DdsTopicWriter, bytes]) -> tuple[int, int]:
+def _get_order(message: tuple[int, int, TopicWriter, bytes]) -> tuple[int, int]:
     """Return the place of a message in the order of arrival."""
     return message[:2]
 
@@ -212,30 +257,49 @@ def format_query(url: StreamUrl, domain: int) -> str:
     return "&".join(f"{name}={value}" for name, value in {**url.options, "domain": str(domain)}.items())
 
 
-def check_library(url: StreamUrl) -> None:
-    """Raise `RecordingError` if the library `cyclonedds` is not installed."""
-    if importlib.util.find_spec("cyclonedds") is None:
-        remedy = "pip install 'navsense[ros2]'"
-        raise RecordingError("ROS 2 needs cyclonedds", where=Where(url.text), remedy=remedy)
+def check_library(url: StreamUrl, package: str) -> None:
+    """Raise `RecordingError` if a library is not installed."""
+    if importlib.util.find_spec(package) is None:
+        library = LIBRARIES[package]
+        raise RecordingError(
+            f"{url.scheme} needs {library}", where=Where(url.text), remedy="pip install 'navsense[ros2]'"
+        )
 
 
-def check(url: StreamUrl, _world: World | None) -> None:
-    """Raise `RecordingError` for an invalid URL, and without the library `cyclonedds`."""
+LIBRARIES = {"cyclonedds": "cyclonedds", "zenoh": "eclipse-zenoh"}
+"""Package -> the library that has it."""
+
+
+def _check_common(url: StreamUrl) -> None:
+    """Raise `RecordingError` for an invalid part of a URL that both transports have."""
     parse_wait(url, CONNECT_TIMEOUT)
     parse_domain(url)
-    where = Where(url.text)
     if url.path not in ("", "/"):
-        raise RecordingError("path of the URL", url.path, where=where, allowed="must be empty")
-    if url.port is not None:
-        allowed = "must be omitted; ?domain= selects the ports"
-        raise RecordingError("port of the URL", url.port, where=where, allowed=allowed)
-    if ":" in url.host or (url.host != LOOPBACK and is_unspecified(url.host)):
-        allowed = "must be an IPv4 address of this machine, or the name of a network interface"
-        raise RecordingError("address of this machine", url.host, where=where, allowed=allowed)
+        raise RecordingError("path of the URL", url.path, where=Where(url.text), allowed="must be empty")
     if "node" in url.options and not all(map(TOKEN.fullmatch, url.options["node"].removeprefix("/").split("/"))):
         allowed = "must be a name of ROS 2: letters, digits, _ and /"
-        raise RecordingError("option node", url.options["node"], where=where, allowed=allowed)
-    check_library(url)
+        raise RecordingError("option node", url.options["node"], where=Where(url.text), allowed=allowed)
+
+
+def check_dds(url: StreamUrl, _world: World | None) -> None:
+    """Raise `RecordingError` for an invalid URL, and without the library `cyclonedds`."""
+    _check_common(url)
+    if url.port is not None:
+        allowed = "must be omitted; ?domain= selects the ports"
+        raise RecordingError("port of the URL", url.port, where=Where(url.text), allowed=allowed)
+    if ":" in url.host or is_unspecified(url.host):
+        allowed = "must be an IPv4 address of this machine, or the name of a network interface"
+        raise RecordingError("address of this machine", url.host, where=Where(url.text), allowed=allowed)
+    check_library(url, "cyclonedds")
+
+
+def check_zenoh(url: StreamUrl, _world: World | None) -> None:
+    """Raise `RecordingError` for an invalid URL, and without the library `eclipse-zenoh`."""
+    _check_common(url)
+    if url.port == 0:
+        allowed = "must be a number from 1 to 65535"
+        raise RecordingError("port of the router", 0, where=Where(url.text), allowed=allowed)
+    check_library(url, "zenoh")
 
 
 def is_unspecified(host: str) -> bool:
@@ -246,14 +310,40 @@ def is_unspecified(host: str) -> bool:
         return False
 
 
+def open_dds(url: StreamUrl, recorded_run: RecordedRun) -> Ros2Publisher:
+    """Return a publisher on DDS. Raises `RecordingError`."""
+    check_dds(url, None)
+    from navsense.streams.ros2.dds import DdsNode
+
+    return Ros2Publisher(url, recorded_run, DdsNode)
+
+
+def open_zenoh(url: StreamUrl, recorded_run: RecordedRun) -> Ros2Publisher:
+    """Return a publisher on Zenoh. Raises `RecordingError`."""
+    check_zenoh(url, None)
+    from navsense.streams.ros2.zenoh import DEFAULT_PORT, ZenohNode
+
+    port = url.port or DEFAULT_PORT
+    return Ros2Publisher(replace(url, port=port), recorded_run, ZenohNode)
+
+
 STREAMS = (
     Stream(
         scheme="ros2",
-        name="ROS 2",
+        name="ROS 2 on DDS",
         url_format="ros2://ADDRESS",
-        open_publisher=Ros2Publisher,
+        open_publisher=open_dds,
         options=("domain", "node", "wait"),
-        check=check,
+        check=check_dds,
+        is_live=True,
+    ),
+    Stream(
+        scheme="ros2+zenoh",
+        name="ROS 2 on Zenoh",
+        url_format="ros2+zenoh://HOST:PORT",
+        open_publisher=open_zenoh,
+        options=("domain", "node", "wait"),
+        check=check_zenoh,
         is_live=True,
     ),
 )
