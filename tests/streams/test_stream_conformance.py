@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Protocol
+from typing import Any, Protocol
 
 import psutil
 import pytest
@@ -290,6 +290,41 @@ class Ros2Subscriber:
             self.peer.close()
 
 
+class ZenohSubscriber:
+    """A subscriber of Zenoh to the topic of one DVL, through the router of the test."""
+
+    connects = True
+    router: Any
+
+    @staticmethod
+    def make_url(scheme: str, host: str) -> str:
+        return f"{scheme}://{host}:{ZenohSubscriber.router.port}?domain=7&wait=0"
+
+    @staticmethod
+    def find_port(url: str) -> int:
+        return int(ZenohSubscriber.router.port)
+
+    def __init__(self, url: str) -> None:
+        from tests.streams.zenoh_router import ZenohClient
+
+        self.client = ZenohClient(self.router.port, "7/**/dvl/*/*")
+
+    @property
+    def received(self) -> bytearray:
+        return bytearray(b"".join(data for _, data, _ in self.client.samples))
+
+    def leave(self) -> None:
+        """Disconnect."""
+        self.client.close()
+
+    def finish(self) -> None:
+        count = -1
+        while count < len(self.client.samples):
+            count = len(self.client.samples)
+            time.sleep(0.3)
+        self.client.close()
+
+
 def free_port(kind: socket.SocketKind) -> int:
     """Return a port that no program uses."""
     with socket.socket(socket.AF_INET, kind) as probe:
@@ -297,7 +332,9 @@ def free_port(kind: socket.SocketKind) -> int:
         return int(probe.getsockname()[1])
 
 
-AnySubscriber = TcpSubscriber | UdpSubscriber | FoxgloveSubscriber | GzSubscriber | Ros1Subscriber | Ros2Subscriber
+RosTwoSubscriber = Ros2Subscriber | ZenohSubscriber
+
+AnySubscriber = TcpSubscriber | UdpSubscriber | FoxgloveSubscriber | GzSubscriber | Ros1Subscriber | RosTwoSubscriber
 
 SUBSCRIBERS: dict[str, type[AnySubscriber]] = {
     "pd0+tcp": TcpSubscriber,
@@ -309,6 +346,7 @@ SUBSCRIBERS: dict[str, type[AnySubscriber]] = {
     "gz": GzSubscriber,
     "ros1": Ros1Subscriber,
     "ros2": Ros2Subscriber,
+    "ros2+zenoh": ZenohSubscriber,
 }
 """Scheme -> subscriber."""
 
@@ -327,6 +365,13 @@ def stream(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         pytest.importorskip("cyclonedds", reason="needs cyclonedds (pip install 'navsense[ros2]')")
         with network_namespace():
             yield stream
+    elif stream.scheme == "ros2+zenoh":
+        pytest.importorskip("zenoh", reason="needs eclipse-zenoh (pip install 'navsense[ros2]')")
+        from tests.streams.zenoh_router import ZenohRouter
+
+        ZenohSubscriber.router = ZenohRouter()  # TCP on loopback: the threads of Zenoh outlive a namespace
+        yield stream
+        ZenohSubscriber.router.close()
     elif stream.scheme == "ros1":
         Ros1Subscriber.master = RosMaster()
         yield stream
@@ -356,7 +401,7 @@ def long_run(world: ns.World) -> Run:
 
 def uses_tcp(stream: Stream) -> bool:
     """True if subscribers connect to a TCP port of the publisher."""
-    return is_server(stream) and stream.scheme != "ros2"
+    return is_server(stream) and not stream.scheme.startswith("ros2")
 
 
 def is_server(stream: Stream) -> bool:
@@ -551,7 +596,7 @@ def test_url_without_its_port_or_sensor_is_an_error(stream: Stream, world: ns.Wo
 
 def test_world_without_a_supported_sensor_is_an_error(stream: Stream, world: ns.World) -> None:
     """The error comes before a connection is opened."""
-    if stream.scheme in ("foxglove", "ros1", "ros2"):
+    if stream.scheme in ("foxglove", "ros1", "ros2", "ros2+zenoh"):
         pytest.skip("publishes a world without a sensor")
     empty = dataclasses.replace(world, sensors=())
     with pytest.raises(RecordingError, match=r"requires a DVL|sensor"):

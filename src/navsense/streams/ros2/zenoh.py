@@ -131,6 +131,7 @@ def make_settings(address: str) -> Any:
         "connect/timeout_ms": str(round(1000 * CONNECT_TIMEOUT)),
         "timestamping/enabled": "true",  # the cache of latched topics needs it
         "scouting/multicast/enabled": "false",
+        "transport/link/tx/queue/size/data": "16",  # packets of 64 KiB, the most that there can be
         "transport/link/tx/queue/congestion_control/drop/wait_before_drop": "0",
     }.items():
         settings.insert_json5(name, value)
