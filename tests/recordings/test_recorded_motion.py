@@ -19,10 +19,10 @@ import navsense as ns
 from navsense import cli
 from navsense.core.errors import MotionError, SimulationError
 from navsense.motion import Replay, VelocityCommands
+from navsense.motion.derived import get_source
 from navsense.recordings.convert import convert
 from navsense.recordings.recorded_motion import load_motion
 from navsense.recordings.summary import read_summary
-from navsense.recordings.world_json import get_source
 
 START, COUNT, PERIOD = 1_700_000_000, 20, 0.1
 TIME = np.arange(COUNT) * PERIOD

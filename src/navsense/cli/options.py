@@ -338,17 +338,22 @@ def parse_parameter_options(texts: tuple[str, ...]) -> dict[str, ParameterValue]
 
 
 def parse_motion_options(texts: tuple[str, ...], world: World) -> str | dict[str, str] | None:
-    """Return the value of `--motion`: one file, or a file for each model (MODEL=FILE).
+    """Return the value of `--motion`: one file or URL, or one for each model (MODEL=FILE).
 
     `a=b.csv` is the file of this name if it exists and the world has no model `a`.
     """
     from navsense.core.inputs import path_exists
+    from navsense.recordings.base import is_url
 
     if not texts:
         return None
     if len(texts) == 1:
         file, _, _ = texts[0].partition("?")
-        if "=" not in file or (path_exists(Path(file)) and not _has_model(world, file.partition("=")[0])):
+        if (
+            is_url(texts[0])
+            or "=" not in file
+            or (path_exists(Path(file)) and not _has_model(world, file.partition("=")[0]))
+        ):
             return texts[0]
     paths: dict[str, str] = {}
     for text in texts:

@@ -93,12 +93,17 @@ class ProgressDisplay:
         """Show the simulated time and the duration of a run (s)."""
         bars = self._get_bars()
         if self._simulation is None:
-            self._simulation = bars.add_task("simulated", total=total, status="")
+            self._simulation = bars.add_task("simulated", total=total if total < math.inf else None, status="")
         if done < bars.tasks[bars.task_ids.index(self._simulation)].completed:  # the next run of the command
             bars.reset(self._simulation, total=total)
         refresh = time.monotonic() - self._last_redraw >= REDRAW_PERIOD
         self._last_redraw = time.monotonic() if refresh else self._last_redraw
-        bars.update(self._simulation, completed=done, status=f"{done:.1f} of {total:.1f} s", refresh=refresh)
+        bars.update(self._simulation, completed=done, status=self._format_time(done, total), refresh=refresh)
+
+    @staticmethod
+    def _format_time(done: float, total: float) -> str:
+        """Return the simulated time (s), and the duration if it is known."""
+        return f"{done:.1f} of {total:.1f} s" if total < math.inf else f"{done:.1f} s"
 
     def _print(self, line: str) -> None:
         """Print a line above the bars."""

@@ -108,7 +108,7 @@ def print_motions(world: World, motions: Mapping[str, Motion]) -> None:
     """Print the warnings of a world with its motions, and which models and joints follow a file."""
     from navsense.description import format_motion_details
     from navsense.motion.base import HasNotes
-    from navsense.recordings.world_json import get_source
+    from navsense.motion.derived import get_source
 
     print_warnings(world, err=True)
     for model, motion in motions.items():
@@ -207,12 +207,15 @@ def run(
     """
     from navsense.fault_file import describe_inactive_faults
     from navsense.messages.schemas import DEFAULT_DISTRIBUTION
-    from navsense.runner.run import load_logs, record
+    from navsense.runner.run import load_logs, record, split_motions
     from navsense.simulation.motions import replace_joint_tracks, replace_motions
 
     world = world_options.load(fidelity)
-    motions, tracks = load_logs(world, parse_motion_options(motion, world), joints, parse_bandwidth_options(bandwidth))
+    files, urls = split_motions(world, parse_motion_options(motion, world))
+    motions, tracks = load_logs(world, files or None, joints, parse_bandwidth_options(bandwidth))
     print_motions(replace_joint_tracks(replace_motions(world, motions), tracks), motions)
+    for model, url in urls.items():
+        click.echo(f"{model}: follows --motion {url}", err=True)
     with ExitStack() as stack:
         stack.enter_context(report_interrupt("the data recorded so far are kept" if output else ""))
         display = stack.enter_context(show_progress())
@@ -224,7 +227,7 @@ def run(
             seed=seed,
             run=number,
             runs=None if runs is None else parse_runs_option(runs),
-            motion=motions,
+            motion={**motions, **urls},
             joints=tracks,
             fidelity=fidelity,
             epoch=epoch,

@@ -4,12 +4,15 @@
     /tf         tf2_msgs/msg/TFMessage                    poses of frames
     truth       nav_msgs/msg/Odometry                     pose and velocity of a link
                 geometry_msgs/msg/AccelStamped            its acceleration
+                geometry_msgs/msg/TwistStamped            velocity along the axes of the world } of a link that follows
+                geometry_msgs/msg/AccelStamped            acceleration along these axes        } a live system
     current     geometry_msgs/msg/TwistStamped            velocity of the water, as the UUV Simulator publishes it
                 dave_gazebo_ros_plugins/msg/StratifiedCurrentVelocity    the same at several depths, as DAVE does
     fault       std_msgs/msg/UInt8                        sum of `core.readings.FAULT_BITS`, or 0
 
 Stamps are true time. Velocities of the water are in the frame `world`; DAVE's are along north and east. Twist and
-acceleration of a link are in its own frame b: ``velocity_b = rotation_wb^-1 velocity_w``.
+acceleration of a link are in its own frame b: ``velocity_b = rotation_wb^-1 velocity_w``. A link that follows a live
+system also has both in the frame `world`, because the rotation to b rounds the values that were received.
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ CLOCK_TYPE = "rosgraph_msgs/msg/Clock"
 TRANSFORM_TYPE = "tf2_msgs/msg/TFMessage"
 ODOMETRY_TYPE = "nav_msgs/msg/Odometry"
 ACCEL_TYPE = "geometry_msgs/msg/AccelStamped"
-CURRENT_TYPE = "geometry_msgs/msg/TwistStamped"
+TWIST_TYPE = "geometry_msgs/msg/TwistStamped"
+CURRENT_TYPE = TWIST_TYPE
 CURRENT_LAYERS_TYPE = "dave_gazebo_ros_plugins/msg/StratifiedCurrentVelocity"
 FAULT_TYPE = "std_msgs/msg/UInt8"
 
@@ -124,6 +128,30 @@ def _fill_accel(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArra
 def make_accel_encoder(link: str) -> MessageEncoder:
     """Return the encoder of the acceleration (m/s^2, rad/s^2) of `link` in its own frame, without gravity."""
     return MessageEncoder(ACCEL_TYPE, build_layout(ACCEL_TYPE, {"header.frame_id": link}), _fill_accel)
+
+
+def _fill_world_twist(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    write_stamps(rows, stamp, TRUE_TIME)
+    inverse = conjugate_quaternions(arrays["orientation"])
+    write_vectors(rows, "twist.linear", arrays["velocity"])
+    write_vectors(rows, "twist.angular", rotate_inverse(inverse, arrays["angular_velocity"]))
+
+
+def make_world_twist_encoder() -> MessageEncoder:
+    """Return the encoder of the velocity (m/s, rad/s) of a link along the axes of the world; arrays of a `Truth`."""
+    return MessageEncoder(TWIST_TYPE, build_layout(TWIST_TYPE, {"header.frame_id": WORLD_FRAME}), _fill_world_twist)
+
+
+def _fill_world_accel(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:
+    write_stamps(rows, stamp, TRUE_TIME)
+    inverse = conjugate_quaternions(arrays["orientation"])
+    write_vectors(rows, "accel.linear", arrays["acceleration"])
+    write_vectors(rows, "accel.angular", rotate_inverse(inverse, arrays["angular_acceleration"]))
+
+
+def make_world_accel_encoder() -> MessageEncoder:
+    """Return the encoder of the acceleration (m/s^2, rad/s^2) of a link along the axes of the world."""
+    return MessageEncoder(ACCEL_TYPE, build_layout(ACCEL_TYPE, {"header.frame_id": WORLD_FRAME}), _fill_world_accel)
 
 
 def _fill_current(rows: MessageRows, stamp: IntArray, arrays: Mapping[str, AnyArray]) -> None:

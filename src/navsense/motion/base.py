@@ -124,12 +124,14 @@ class LogSource:
     series: the topic, or the link, in a recording; "" in a log.
     bandwidth: that of the smoothing, Hz; None without.
     start: t = 0 in a recording of messages.
+    has_states: the motion follows the states of a live system, whose URL is `file`.
     """
 
     file: str
     series: str = ""
     bandwidth: float | None = None
     start: LogStart | None = field(default=None, compare=False, repr=False)
+    has_states: bool = False
 
 
 @runtime_checkable

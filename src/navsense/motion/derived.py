@@ -13,6 +13,7 @@ omega and alpha are the angular velocity and angular acceleration in b, omega_s 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from navsense.core.kernels import kernel
@@ -20,8 +21,9 @@ from navsense.core.pose import IDENTITY, Pose
 from navsense.core.rotation import cross, multiply, rotate
 from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Quaternions, Times, Vectors
-from navsense.motion.base import Motion, MotionBlock, empty_arrays, pose_row
+from navsense.motion.base import HasSource, LogSource, Motion, MotionBlock, empty_arrays, pose_row
 from navsense.motion.joints import JointMotion
+from navsense.motion.received import ReceivedMotion
 from navsense.motion.replay import Replay
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import Trajectory
@@ -173,8 +175,16 @@ def get_base(motion: Motion) -> Motion:
     return motion.base if isinstance(motion, AttachedMotion) else motion
 
 
+def get_source(motion: Motion | None) -> LogSource | None:
+    """Return the source of a motion; None if it is not from a file or a live system."""
+    base = None if motion is None else get_base(motion)
+    return base.source if isinstance(base, HasSource) else None
+
+
 def is_known_ahead(motion: Motion) -> bool:
     """Return true if the motion can be queried at any time in advance; false for a motion of the caller."""
     if isinstance(motion, AttachedMotion | JointMotion):
         return is_known_ahead(motion.base)
+    if isinstance(motion, ReceivedMotion):
+        return motion.end < math.inf
     return isinstance(motion, Stationary | Trajectory | Replay | VelocityCommands)

@@ -132,10 +132,10 @@ def _derive_rates(
 
 
 @kernel
-def _complete_step(step: int, ends: FloatArray, rows: FloatArray, turns: FloatArray) -> None:
+def complete_step(step: int, ends: FloatArray, rows: FloatArray, turns: FloatArray) -> None:
     """Write the missing quantities (NaN) at the end of a step and the rotation vector over the step.
 
-    The arrays are those of `_evaluate_step`. The step before the first one has length zero.
+    The arrays are those of `evaluate_step`. The step before the first one has length zero.
     """
     start, end, h = rows[step - 1], rows[step], ends[step] - ends[step - 1]
     h_p = ends[step - 1] - ends[step - 2]
@@ -176,7 +176,7 @@ def _interpolate_hermite(s: float, h: float, x0: float, d0: float, x1: float, d1
 
 
 @kernel
-def _evaluate_step(
+def evaluate_step(
     first: int,
     last: int,
     ends: FloatArray,
@@ -254,7 +254,7 @@ def _vector_in_frame(name: str, owner: str, vector: Vector | None, rotation: Qua
 
 
 def state_row(state: State, owner: str = "a driven model") -> FloatArray:
-    """Return a state as a row (19,) of `_evaluate_step`, NaN for missing quantities.
+    """Return a state as a row (19,) of `evaluate_step`, NaN for missing quantities.
 
     Raises `MotionError` for a value that is not a `State`, numbers beyond `LIMITS` or an unknown frame. Errors call
     the frame `owner`.
@@ -326,7 +326,7 @@ class DrivenMotion:
             self._compact()
         self._last += 1
         self._ends[self._last], self._rows[self._last] = time, row
-        _complete_step(self._last, self._ends, self._rows, self._turns)
+        complete_step(self._last, self._ends, self._rows, self._turns)
         while self._oldest < self._last and self._ends[self._oldest] <= before - self._memory:
             self._oldest += 1
 
@@ -355,14 +355,14 @@ class DrivenMotion:
 
     @property
     def _steps(self) -> tuple[int, int, FloatArray, FloatArray, FloatArray]:
-        """The first five arguments of `_evaluate_step` for the steps in memory."""
+        """The first five arguments of `evaluate_step` for the steps in memory."""
         if self._ends[self._last] == 0.0:
             return self._start
         return self._oldest, self._last, self._ends, self._rows, self._turns
 
     def _evaluate(self, time: Times, steps: tuple[int, int, FloatArray, FloatArray, FloatArray]) -> MotionBlock:
         time, arrays = np.ascontiguousarray(time, dtype=np.float64), empty_arrays(time.shape[0])
-        row = _evaluate_step(*steps, time, *arrays)
+        row = evaluate_step(*steps, time, *arrays)
         if row >= 0:
             start, end = float(self._ends[self._oldest - 1]), float(self._ends[self._last])
             span = "step" if self._oldest == self._last else f"{self._last - self._oldest + 1} steps"

@@ -62,6 +62,17 @@ def make_true_block(channel: OutputChannel, stamp: IntArray, arrays: Mapping[str
     return MessageBlock(channel, time, time, stamp, arrays)
 
 
+def list_true_stamps(time_slice: TimeSlice) -> IntArray | None:
+    """Return the instants (n,) ns of a clock: those of truth, else of any reading; None without any."""
+    distinct = {id(truth.time): truth for truth in time_slice.truth.values()}
+    stamps = [truth.stamp for truth in distinct.values()]
+    stamps = stamps or [reading.true_stamp for reading in time_slice.readings.values()]
+    if not stamps:
+        return None
+    are_equal = all(np.array_equal(part, stamps[0]) for part in stamps[1:])
+    return stamps[0] if are_equal else np.unique(np.concatenate(stamps))
+
+
 class MessageBuilder:
     """Builds the message blocks of one recording."""
 
@@ -217,7 +228,13 @@ class MessageBuilder:
         }
         poses = self._get_channel(pose_topic, lambda: world_messages.make_odometry_encoder(name), latched=is_static)
         accels = self._get_channel(accel_topic, lambda: world_messages.make_accel_encoder(name), latched=is_static)
-        return [make_true_block(poses, truth.stamp, pose), make_true_block(accels, truth.stamp, accel)]
+        blocks = [make_true_block(poses, truth.stamp, pose), make_true_block(accels, truth.stamp, accel)]
+        twist_topic, world_accel_topic = self._topics.get_state_topics(name)
+        if twist_topic:
+            twists = self._get_channel(twist_topic, world_messages.make_world_twist_encoder)
+            world_accels = self._get_channel(world_accel_topic, world_messages.make_world_accel_encoder)
+            blocks += [make_true_block(twists, truth.stamp, pose), make_true_block(world_accels, truth.stamp, accel)]
+        return blocks
 
     def _build_current(self, current: Current) -> list[MessageBlock]:
         """Return the velocity of the water, at one position and in layers."""
@@ -234,13 +251,9 @@ class MessageBuilder:
 
     def _build_clock_and_poses(self, time_slice: TimeSlice) -> list[MessageBlock]:
         """Return `/clock` at every instant of truth, else of any reading, and `/tf` of the moving models."""
-        distinct = {id(truth.time): truth for truth in time_slice.truth.values()}
-        stamps = [truth.stamp for truth in distinct.values()]
-        stamps = stamps or [reading.true_stamp for reading in time_slice.readings.values()]
-        if not stamps:
+        stamp = list_true_stamps(time_slice)
+        if stamp is None:
             return []
-        are_equal = all(np.array_equal(part, stamps[0]) for part in stamps[1:])
-        stamp = stamps[0] if are_equal else np.unique(np.concatenate(stamps))
         channel = self._get_channel(self._topics.get_common_topic(CLOCK), world_messages.make_clock_encoder)
         blocks = [make_true_block(channel, stamp, {})]
         groups: dict[bytes, list[Truth]] = {}

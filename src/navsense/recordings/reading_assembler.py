@@ -323,31 +323,39 @@ def _format_gaps(buffer: TopicBuffer, main: TopicBuffer) -> str:
 
 @dataclass(eq=False)
 class LinkAssembler:
-    """Assembles the truth of one link from its two topics."""
+    """Assembles the truth of one link from its topics.
+
+    companions: the topics besides that of the pose, by "accel", "world_twist" and "world_accel".
+    """
 
     link: str
     pose: TopicBuffer
-    accel: TopicBuffer | None
+    companions: Mapping[str, TopicBuffer]
     notes: list[str] = field(default_factory=list)
 
     def pop(self, time_base: TimeBase, *, last: bool) -> Truth | None:
         """Remove and return the complete rows, None without any; with `last` also rows without acceleration."""
-        companions = {"accel": self.accel} if self.accel and (self.accel.batches or not last) else {}
+        companions = {name: buffer for name, buffer in self.companions.items() if buffer.batches or not last}
         incomplete = list(companions) if self.notes else []  # the note is about missing accelerations
         aligned = align_columns(
             self.pose, companions, self.pose.count, incomplete, has_validity_times=time_base.is_navsense, last=last
         )
         if aligned is None:
             return None
-        if self.accel and aligned.missing and not self.notes:
-            self.notes.append(_format_gaps(self.accel, self.pose))
-        pose, stamp = aligned.main.arrays, aligned.main.stamp
+        if aligned.missing and not self.notes:
+            self.notes += [_format_gaps(self.companions[name], self.pose) for name in aligned.missing]
+        pose, stamp = dict(aligned.main.arrays), aligned.main.stamp
         acceleration = angular_acceleration = np.full((stamp.size, 3), np.nan)
-        if aligned.companions:
+        if "accel" in aligned.companions:
             accel = aligned.companions["accel"].arrays
             inverse = world_messages.conjugate_quaternions(pose["orientation"])
             acceleration = world_messages.rotate_inverse(inverse, accel["linear"])
             angular_acceleration = accel["angular"]
+        # These are as they were received. The rotation from the frame of the link rounds.
+        if "world_twist" in aligned.companions:
+            pose["velocity"] = aligned.companions["world_twist"].arrays["linear"]
+        if "world_accel" in aligned.companions:
+            acceleration = aligned.companions["world_accel"].arrays["linear"]
         return Truth(
             self.link,
             time_base.to_seconds(stamp, 0.0),
@@ -481,7 +489,14 @@ class ReadingAssembler:
             world_messages.ACCEL_TYPE,
             lambda rows: {"linear": rows["accel.linear"], "angular": rows["accel.angular"]},
         )
-        return LinkAssembler(link, pose, accel) if pose is not None else None
+        twist_topic, world_accel_topic = self._topics.get_state_topics(link)
+        twist = self._make_buffer(twist_topic, world_messages.TWIST_TYPE, lambda rows: {"linear": rows["twist.linear"]})
+        world_accel = self._make_buffer(
+            world_accel_topic, world_messages.ACCEL_TYPE, lambda rows: {"linear": rows["accel.linear"]}
+        )
+        buffers = {"accel": accel, "world_twist": twist, "world_accel": world_accel}
+        companions = {name: buffer for name, buffer in buffers.items() if buffer is not None}
+        return LinkAssembler(link, pose, companions) if pose is not None else None
 
     def iter_slices(self) -> Iterator[TimeSlice]:
         """Yield the content of the recording in time slices of bounded size. Raises `RecordingError`."""

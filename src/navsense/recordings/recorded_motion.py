@@ -2,6 +2,9 @@
 
     FILE    FILE:LINK    FILE:TOPIC    FILE?topic=TOPIC&frame=FRAME&type=TYPE    FILE?link=LINK
 
+A recording of a run that followed a live system has the states of that system as the truth of the link. They give the
+motion of that run to the last bit, at the same times: t = 0 is that of the recorded run, not the first state.
+
 A CSV or TUM file is a motion log (`motion.logs`). Other recordings give the truth of the only link that moves, or of
 the named link. Recordings of messages also give a topic, by name or if they have no truth. `TOPIC_READERS` lists the
 message types that a motion can be, and what reads them. Poses are those of the topic. The world has the axes of the
@@ -26,13 +29,16 @@ from navsense.core.errors import MotionError, RecordingError, Where
 from navsense.core.inputs import path_exists
 from navsense.core.names import resolve_name
 from navsense.core.pose import Pose
+from navsense.core.readings import TRUTH_ARRAYS
 from navsense.core.rotation import multiply_arrays, rotate_python
 from navsense.core.text import format_count, parse_decimal
 from navsense.core.typing import FloatArray, IntArray
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.messages.cdr import read_stamps
 from navsense.motion.base import NO_CONTEXT, LogContext, LogSource, LogStart, Motion
+from navsense.motion.derived import get_source
 from navsense.motion.logs import check_no_bandwidth, load_log
+from navsense.motion.received import ReceivedMotion
 from navsense.motion.replay import Replay, from_arrays
 from navsense.motion.velocity_commands import VelocityCommands, velocity_commands
 from navsense.recordings import message_recordings, static_transforms
@@ -107,10 +113,14 @@ def load_motion(
         return load_log(file, context, bandwidth=bandwidth)
     try:
         is_message_recording = message_recordings.is_message_recording(file)
-        if is_message_recording:
+        dataset = recordings.open(file) if not is_message_recording or _stores_states(file) else None
+        received = None if dataset is None else _read_states(dataset, file, query, bandwidth)
+        if received is not None:
+            return received
+        if is_message_recording or dataset is None:
             motion, series = _read_messages(file, query, context, bandwidth)
         else:
-            motion, series = _read_truth(recordings.open(file), file, query, bandwidth)
+            motion, series = _read_truth(dataset, file, query, bandwidth)
     except RecordingError as error:
         place, remedy = error.where or Where(str(file)), error.remedy
         raise MotionError(error.what, error.value, allowed=error.allowed, where=place, remedy=remedy) from error
@@ -232,6 +242,51 @@ def _read_truth(recording: Dataset, file: Path, query: MotionQuery, bandwidth: f
     return _make_replay(
         order_messages(time, time, selected), np.hstack((truth.position, truth.orientation)), selected, bandwidth
     ), selected
+
+
+def _stores_states(file: Path) -> bool:
+    """Return True if a recording of messages is that of a run that followed a live system."""
+    with message_recordings.open_messages(file) as reader:
+        world = message_recordings.parse_stored_world(reader) if reader.is_navsense else None
+    sources = [model.get("motion") for model in world["models"]] if world else []
+    return any(isinstance(source, Mapping) and source.get("has_states") is True for source in sources)
+
+
+def _read_states(recording: Dataset, file: Path, query: MotionQuery, bandwidth: float | None) -> ReceivedMotion | None:
+    """Return the motion of a link that followed a live system; None if the recording, or the query, has no such link.
+
+    Raises `MotionError` for a bandwidth, and if the query does not say which of several links.
+    """
+    if query.type or query.frame:
+        return None
+    links = {}
+    for model in recording.world.models:
+        source = get_source(model.motion)
+        if source is not None and source.has_states and model.canonical_link in recording.truth:
+            links[model.canonical_link] = (model.name, source)
+    name = query.link or query.topic
+    selected = [
+        link
+        for link, (model, _) in links.items()
+        if name in ("", link, model, TRUTH_PREFIX + format_topic_name(model)) or link.endswith(f"::{name}")
+    ]
+    if not selected:
+        return None
+    if len(selected) > 1:
+        allowed, remedy = f"must be one of {', '.join(links)}", f"write {file}?link={selected[0]}"
+        raise MotionError("several links that followed a live system", allowed=allowed, remedy=remedy)
+    if bandwidth is not None:
+        allowed = "smooths poses, not the states of a live system"
+        raise MotionError("bandwidth (Hz)", bandwidth, allowed=allowed, remedy="omit it")
+    truth, (_, source) = recording.truth[selected[0]], links[selected[0]]
+    if truth.time.size < 2:
+        raise MotionError(f"states of {selected[0]}", int(truth.time.size), allowed="must be at least 2")
+    rows = np.hstack([getattr(truth, array) for array in TRUTH_ARRAYS])
+    motion = ReceivedMotion(float(truth.time[0]), rows[0], source)
+    for time, row in zip(truth.time[1:].tolist(), rows[1:], strict=True):
+        motion.append(time, row)
+    motion.finish()
+    return motion
 
 
 def _make_replay(messages: MessageOrder, poses: FloatArray, series: str, bandwidth: float | None) -> Replay:

@@ -13,6 +13,7 @@ from navsense.core.errors import DamagedError
 from navsense.messages import format_companion_topic, list_message_suffixes
 from navsense.messages.base import SeriesKind
 from navsense.messages.world_messages import FAULT
+from navsense.motion.derived import get_source
 from navsense.recordings.static_transforms import has_motion
 from navsense.world import World
 
@@ -25,6 +26,10 @@ SIMULATED_SERIES: tuple[SeriesKind, ...] = ("ideal", "bias")
 """Series that only a simulation has."""
 
 POSE, ACCELERATION = "pose", "acceleration"
+WORLD_TWIST, WORLD_ACCELERATION = "world_twist", "world_acceleration"
+"""Velocity and acceleration along the axes of the world, of a link that follows the states of a live system."""
+
+TRUTH_SERIES = (POSE, ACCELERATION, WORLD_TWIST, WORLD_ACCELERATION)
 CLOCK, TRANSFORMS, STATIC, CURRENT, LAYERS = "clock", "transforms", "static_transforms", "current", "current_layers"
 
 TRUTH_PREFIX = "/truth/"
@@ -34,7 +39,7 @@ ROS_TOPICS = {CLOCK: "/clock", TRANSFORMS: "/tf", STATIC: "/tf_static"}
 """Topics with names that ROS defines."""
 
 TopicKey: TypeAlias = tuple[str, ...]
-"""(sensor, series kind, companion), (link, "pose"), (link, "acceleration"), or (name,) for a common topic."""
+"""(sensor, series kind, companion), (link, series of the truth), or (name,) for a common topic."""
 
 
 class TopicNames:
@@ -82,6 +87,10 @@ class TopicNames:
         """Return the topics of a link's pose and acceleration, empty if there are none."""
         return self.topics.get((link, POSE), ""), self.topics.get((link, ACCELERATION), "")
 
+    def get_state_topics(self, link: str) -> tuple[str, str]:
+        """Return the topics of velocity and acceleration along the axes of the world, empty if there are none."""
+        return self.topics.get((link, WORLD_TWIST), ""), self.topics.get((link, WORLD_ACCELERATION), "")
+
     def sensor_to_json(self, sensor: str) -> dict[str, Any]:
         """Return the topics of one sensor as JSON."""
         companions: dict[str, dict[str, str]] = {"": {}}
@@ -94,8 +103,10 @@ class TopicNames:
 
     def to_json(self) -> dict[str, Any]:
         """Return the topics without a sensor as JSON."""
-        links = dict.fromkeys(key[0] for key in self.topics if len(key) == 2)
-        truth = {link: dict(zip((POSE, ACCELERATION), self.get_truth_topics(link), strict=True)) for link in links}
+        truth: dict[str, dict[str, str]] = {}
+        for key, topic in self.topics.items():
+            if len(key) == 2:
+                truth.setdefault(key[0], {})[key[1]] = topic
         return {**{key[0]: topic for key, topic in self.topics.items() if len(key) == 1}, "truth": truth}
 
 
@@ -134,7 +145,7 @@ def allocate_topics(world: World, stored: TopicNames | None = None, *, has_simul
         topics[key] = topic
     if not has_simulated_series:
         # The name of a series is the second part of a key, or the only part.
-        simulated = {CURRENT, LAYERS, POSE, ACCELERATION, FAULT, *SIMULATED_SERIES}
+        simulated = {CURRENT, LAYERS, *TRUTH_SERIES, FAULT, *SIMULATED_SERIES}
         topics = {key: topic for key, topic in topics.items() if key[:2][-1] not in simulated}
     return TopicNames(topics)
 
@@ -172,6 +183,10 @@ def _list_preferred_topics(
             topic = TRUTH_PREFIX + format_topic_name(model.name if is_canonical else link.name)
             yield (link.name, POSE), topic
             yield (link.name, ACCELERATION), topics[link.name, POSE] + "/accel"
+            source = get_source(model.motion)
+            if is_canonical and source is not None and source.has_states:
+                yield (link.name, WORLD_TWIST), topics[link.name, POSE] + "/world_twist"
+                yield (link.name, WORLD_ACCELERATION), topics[link.name, POSE] + "/world_accel"
 
 
 def format_topic_name(name: str) -> str:

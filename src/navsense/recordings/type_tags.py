@@ -126,7 +126,7 @@ TYPES: dict[str, StoredType] = {
     "long_term_accuracy": StoredType(
         sensors.LongTermFilter, keys={"assumed_offset": "stddev", "assumed_scale": "scale"}
     ),
-    "log_source": StoredType(LogSource, omitted=("start",)),
+    "log_source": StoredType(LogSource, absent={"has_states": False}, omitted=("start",)),
     "magnetometer": StoredType(sensors.Magnetometer, keys={"field_per_ampere": "motor_current"}),
     "magnetic_anomaly": StoredType(Anomaly),
     "message_dialect": StoredType(sensors.MessageDialect),

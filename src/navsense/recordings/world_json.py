@@ -30,8 +30,8 @@ from navsense.environment.signal import Signal
 from navsense.environment.water import Water
 from navsense.faults.injection import Faults
 from navsense.messages.world_messages import FAULT
-from navsense.motion.base import HasSource, LogSource, Motion
-from navsense.motion.derived import get_base
+from navsense.motion.base import LogSource
+from navsense.motion.derived import get_source
 from navsense.motion.joints import JointTrack
 from navsense.motion.stationary import Stationary
 from navsense.motion.velocity_commands import Drive
@@ -170,12 +170,6 @@ def list_motion_sources(world: World) -> list[str]:
     joints = [joint for model in world.models for joint in model.joints if joint.track is not None]
     sources += [(joint.name, joint.track.source) for joint in joints if joint.track is not None]
     return [f"{name} follows {format_source(source)}" for name, source in sources if source is not None]
-
-
-def get_source(motion: Motion | None) -> LogSource | None:
-    """Return the source of a motion; None if it is not from a file."""
-    base = None if motion is None else get_base(motion)
-    return base.source if isinstance(base, HasSource) else None
 
 
 def format_source(source: LogSource) -> str:

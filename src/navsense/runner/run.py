@@ -32,6 +32,8 @@ from navsense.recordings.dataset import cut_time_slice
 from navsense.recordings.info import RecordingWriter
 from navsense.recordings.joint_log import load_joint_log
 from navsense.recordings.recorded_motion import load_motion
+from navsense.runner.follow import Follower, begin_motions, compute_received_slices, open_followers
+from navsense.runner.joined_slices import JoinedSliceWriter
 from navsense.runner.outputs import OutputTarget, check_output, check_outputs_differ, list_paths, open_output
 from navsense.simulation.buffering import buffer_slices
 from navsense.simulation.fidelity import apply_fidelity
@@ -45,7 +47,7 @@ from navsense.world import World, make_log_context
 LOG = logging.getLogger(__name__)
 
 MotionSource = Motion | str | os.PathLike[str]
-"""A motion, or the path of a motion log or of a recording (`recordings.recorded_motion`)."""
+"""A motion, the path of a motion log or of a recording (`recordings.recorded_motion`), or the URL of a live system."""
 
 JointSource = JointTracks | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """Tracks of joints by name, or the paths of logs of joint positions (`recordings.joint_log`)."""
@@ -153,6 +155,45 @@ class Run(Mapping[str, Reading]):
                 writer.write(time_slice)
 
 
+def name_motions(world: World, motion: MotionSource | Mapping[str, MotionSource] | None) -> dict[str, MotionSource]:
+    """Return the motion or its path or URL by model name; a single one is that of the only model that can move.
+
+    Raises `SimulationError`.
+    """
+    if motion is None:
+        return {}
+    if not isinstance(motion, Mapping):
+        movable = [model.name for model in world.models if not model.static]
+        if len(movable) != 1:
+            raise SimulationError(
+                "motion",
+                motion,
+                allowed=f"must name its model: the world has {len(movable)} that can move",
+                remedy=f"write MODEL=FILE, MODEL one of {', '.join(movable)}" if movable else "",
+            )
+        motion = {movable[0]: motion}
+    models = [model.name for model in world.models]
+    named: dict[str, MotionSource] = {}
+    for key, source in motion.items():
+        name = resolve_name(key, models, "motion of model", error=SimulationError)
+        if name in named:
+            raise SimulationError("motion of model", key, allowed=f"is a second motion of {name}")
+        named[name] = source
+    return named
+
+
+def split_motions(
+    world: World, motion: MotionSource | Mapping[str, MotionSource] | None
+) -> tuple[dict[str, MotionSource], dict[str, str]]:
+    """Return the motions and paths, and the URLs of live systems, by model name. Raises `SimulationError`."""
+    named = name_motions(world, motion)
+    urls = {name: source for name, source in named.items() if isinstance(source, str) and is_url(source)}
+    for name in urls:
+        if world.model(name).static:
+            raise SimulationError("motion of model", name, allowed="is static and cannot move")
+    return {name: source for name, source in named.items() if name not in urls}, urls
+
+
 def load_motions(
     world: World,
     motion: MotionSource | Mapping[str, MotionSource] | None,
@@ -167,26 +208,16 @@ def load_motions(
             remedy = 'in a world file: <navsense:motion file="..." bandwidth="...">'
             raise SimulationError("bandwidth", bandwidth, allowed="needs the motion that it smooths", remedy=remedy)
         return {}
-    if not isinstance(motion, Mapping):
-        movable = [model.name for model in world.models if not model.static]
-        if len(movable) != 1:
-            raise SimulationError(
-                "motion",
-                motion,
-                allowed=f"must name its model: the world has {len(movable)} that can move",
-                remedy=f"write MODEL=FILE, MODEL one of {', '.join(movable)}" if movable else "",
-            )
-        motion = {movable[0]: motion}
     motions: dict[str, Motion] = {}
-    models = [model.name for model in world.models]
-    bandwidths = _resolve_bandwidths(bandwidth, motion, models)
-    for key, source in motion.items():
-        name = resolve_name(key, models, "motion of model", error=SimulationError)
-        if name in motions:
-            raise SimulationError("motion of model", key, allowed=f"is a second motion of {name}")
+    named = name_motions(world, motion)
+    bandwidths = _resolve_bandwidths(bandwidth, named, [model.name for model in world.models])
+    for name, source in named.items():
         if not isinstance(source, str | os.PathLike | Motion):
             allowed = "must be a motion, or the path of a motion log"
             raise SimulationError(f"motion of model {name}", repr(source), allowed=allowed, remedy='write "log.csv"')
+        if isinstance(source, str) and is_url(source):
+            allowed = "must be a motion or a file: only `record` and `navsense run` follow a live system"
+            raise SimulationError(f"motion of model {name}", source, allowed=allowed)
         if isinstance(source, str | os.PathLike):
             model = world.model(name)
             root = model.link(model.canonical_link).pose if model.links else Pose()
@@ -437,6 +468,10 @@ def record(
     """Simulate a run and write it to one or several outputs, in bounded memory.
 
     path: the path of a recording, the URL of a stream, or several of them. The suffix of a path selects the format.
+    motion: as for `simulate`, or the URL of a live system, such as `ros1://127.0.0.1:11311?topic=/odom`. Its states set
+        the pace, and its clock sets the epoch. The recordings have the states: `motion=` one of them repeats the run.
+    duration: s; with a live system from its first state on, to the first state after it. None: until the first motion
+        or live system ends.
     run: the number of the run.
     runs: several runs, one after another: a number of them, or a sequence of run numbers. Each path contains `{run}`,
         which becomes the number. The samples of the result are those of all runs.
@@ -497,36 +532,37 @@ def _record_run(
     """Simulate one run and write it to its outputs, see `record`."""
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
     valid_samples, published_samples = dict(samples), dict(samples)
-    if speed is None and any(isinstance(output, str) and is_url(output) and is_live(output) for output in outputs):
-        speed = 1.0
-    interrupted, limiter = False, None if speed is None else RealTimeLimiter(speed)
+    end = 0.0
+    interrupted, limiter = False, _make_limiter(speed, outputs, motion)
     writers: list[RecordingWriter] = []
     failed: dict[RecordingWriter, RecordingError] = {}
     # No output may replace an input, see `atomic.check_not_input`.
     with inputs.collect_inputs(world.sources), ExitStack() as stack:
-        motions, tracks = load_logs(world, motion, joints)
+        logs, urls = split_motions(world, motion)
+        _check_follows(urls, speed=speed, epoch=epoch)
+        motions, tracks = load_logs(world, logs or None, joints)
+        for output in outputs:
+            check_output(output, world)
+        followers = open_followers(world, urls, stack)
         session = prepare(
             replace_joint_tracks(world, tracks),
             duration,
             seed=seed,
             runs=(check_run(run),),
-            motions=motions,
-            epoch=epoch,
+            epoch=begin_motions(followers) if followers else epoch,
+            motions=motions | {follower.model: follower.motion for follower in followers},
             truth_rate=truth_rate,
+            live=bool(followers),
         )
-        for output in outputs:
-            check_output(output, world)
         recorded_run = recordings.make_recorded_run(session, ros=ros)
         for output in outputs:
-            writers.append(open_output(output, recorded_run))
+            writer = open_output(output, recorded_run)
+            is_joined = bool(followers) and not isinstance(writer, Publisher)
+            writers.append(JoinedSliceWriter(writer) if is_joined else writer)
             stack.push(partial(_exit_unless_failed, writers[-1], failed))
-        publishers = [writer for writer in writers if isinstance(writer, Publisher)]
-        for publisher in publishers:  # subscribers can choose among all outputs
-            publisher.wait_for_subscriber()
-        for publisher in publishers:
-            publisher.attach_pace(limiter)
+        _start_publishers([writer for writer in writers if isinstance(writer, Publisher)], limiter)
         try:
-            for time_slice in compute_paced_slices(session, limiter):
+            for time_slice in _compute_slices(session, followers, duration, limiter):
                 for writer in (writer for writer in writers if writer not in failed):
                     try:
                         writer.write(time_slice)
@@ -537,12 +573,11 @@ def _record_run(
                             LOG.warning("%s; the run continues with the other outputs", error)
                 if writers and len(failed) == len(writers):
                     break
-                for name, reading in time_slice.readings.items():
-                    samples[name] += reading.time.size
-                    published_samples[name] += int(np.count_nonzero(reading.emitted))
-                    valid_samples[name] += int(np.count_nonzero(reading.valid & reading.emitted))
+                _count_samples(time_slice, samples, published_samples, valid_samples)
+                end = time_slice.end
                 if progress:
-                    progress(time_slice.end, session.duration)
+                    total = session.duration if duration is None else session.start + duration
+                    progress(min(end, total), total)
         except KeyboardInterrupt:
             interrupted = True
     if interrupted:
@@ -551,4 +586,57 @@ def _record_run(
         raise list(failed.values())[-1]  # the others were logged
     max_delay = limiter.max_delay if limiter else 0.0
     paths = tuple(map(recordings.get_data_path, list_paths(outputs)))
-    return RecordResult(paths, session.duration, samples, valid_samples, max_delay, published_samples)
+    duration = end - session.start if followers else session.duration
+    return RecordResult(paths, duration, samples, valid_samples, max_delay, published_samples)
+
+
+def _start_publishers(publishers: Sequence[Publisher], limiter: RealTimeLimiter | None) -> None:
+    """Wait for the subscribers of all outputs, so that each can choose among them, and give them the pace."""
+    for publisher in publishers:
+        publisher.wait_for_subscriber()
+    for publisher in publishers:
+        publisher.attach_pace(limiter)
+
+
+def _compute_slices(
+    session: Session, followers: Sequence[Follower], duration: float | None, limiter: RealTimeLimiter | None
+) -> Iterator[TimeSlice]:
+    """Return the time slices of a run that follows live systems, or of another one."""
+    if followers:
+        return compute_received_slices(session, followers, duration)
+    return compute_paced_slices(session, limiter)
+
+
+def _count_samples(
+    time_slice: TimeSlice,
+    samples: dict[str, int],
+    published_samples: dict[str, int],
+    valid_samples: dict[str, int],
+) -> None:
+    """Add the samples of each sensor in a time slice: all, those published, and those published with valid values."""
+    for name, reading in time_slice.readings.items():
+        samples[name] += reading.time.size
+        published_samples[name] += int(np.count_nonzero(reading.emitted))
+        valid_samples[name] += int(np.count_nonzero(reading.valid & reading.emitted))
+
+
+def _check_follows(urls: Mapping[str, str], *, speed: float | None, epoch: int) -> None:
+    """Raise `SimulationError` for a speed or an epoch of a run that follows live systems."""
+    for name, value in (("speed", speed), ("epoch", epoch or None)):
+        if urls and value is not None:
+            allowed = f"is that of the live system that the motion comes from: {', '.join(urls.values())}"
+            raise SimulationError(name, value, allowed=allowed, remedy="omit it")
+
+
+def _make_limiter(
+    speed: float | None,
+    outputs: Sequence[OutputTarget],
+    motion: MotionSource | Mapping[str, MotionSource] | None,
+) -> RealTimeLimiter | None:
+    """Return the pace of a run; None for one as fast as possible, and for one that follows a live system."""
+    sources = motion.values() if isinstance(motion, Mapping) else (motion,)
+    if any(isinstance(source, str) and is_url(source) for source in sources):
+        return None
+    if speed is None and any(isinstance(output, str) and is_url(output) and is_live(output) for output in outputs):
+        speed = 1.0
+    return None if speed is None else RealTimeLimiter(speed)

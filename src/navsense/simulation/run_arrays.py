@@ -23,6 +23,7 @@ from navsense.core.readings import (
 )
 from navsense.core.ticks import Ticks, count_samples, make_ticks
 from navsense.core.typing import AnyArray
+from navsense.motion.received import ReceivedMotion
 from navsense.sensors.base import get_flags
 from navsense.simulation.sensor_run import SensorBlock, compute_ideal
 from navsense.simulation.session import Session
@@ -67,7 +68,7 @@ def estimate_memory(session: Session) -> float:
 def count_current_rows(session: Session) -> int:
     """Return the number of rows of the recorded current."""
     rate = session.world.current_topic.rate
-    return count_samples(session.duration, rate) if session.currents and rate else 0
+    return len(make_ticks(session.start, session.duration, rate)) if session.currents and rate else 0
 
 
 def check_memory(session: Session) -> None:
@@ -168,13 +169,18 @@ class RunArrays:
             sensor.name: SensorArrays(sensor, count_samples(session.duration, sensor.rate), len(session.runs))
             for sensor in session.world.sensors
         }
-        length = count_samples(session.duration, session.truth_rate)
-        self._truth_time = np.empty(length)
-        self._truth = {
-            name: {array: np.empty((length, 4 if array == "orientation" else 3)) for array in TRUTH_ARRAYS}
-            for name in session.link_motions
+        common_time = make_ticks(session.start, session.duration, session.truth_rate).time
+        self._truth_times = {
+            name: motion.list_times(session.start, session.duration)
+            if isinstance(motion, ReceivedMotion)
+            else common_time
+            for name, motion in session.link_motions.items()
         }
-        self._truth_rows = 0
+        self._truth = {
+            name: {array: np.empty((time.size, 4 if array == "orientation" else 3)) for array in TRUTH_ARRAYS}
+            for name, time in self._truth_times.items()
+        }
+        self._truth_rows = dict.fromkeys(self._truth, 0)
         self._current: Current | None = None
         self._current_rows = 0
 
@@ -205,13 +211,11 @@ class RunArrays:
 
     def copy_truth(self, truth_by_link: Mapping[str, Truth]) -> None:
         """Copy the ground truth of all links for a time slice."""
-        first = self._truth_rows
         for name, truth in truth_by_link.items():
-            stop = first + truth.time.size
-            self._truth_time[first:stop] = truth.time
+            first = self._truth_rows[name]
+            stop = self._truth_rows[name] = first + truth.time.size
             for array in TRUTH_ARRAYS:
                 self._truth[name][array][first:stop] = getattr(truth, array)
-            self._truth_rows = stop
 
     def copy_current(self, current: Current | None) -> None:
         """Copy the current of all runs for a time slice."""
@@ -287,9 +291,9 @@ class RunArrays:
         """Return the truth of all links, read-only."""
         for arrays in self._truth.values():
             make_all_read_only(arrays.values())
-        make_read_only(self._truth_time)
+        make_all_read_only(self._truth_times.values())
         return {
-            name: Truth(name, self._truth_time, **arrays, epoch=self._session.epoch)
+            name: Truth(name, self._truth_times[name], **arrays, epoch=self._session.epoch)
             for name, arrays in self._truth.items()
         }
 

@@ -23,14 +23,15 @@ from navsense.core.readings import (
     make_read_only,
 )
 from navsense.core.text import format_count
-from navsense.core.ticks import Ticks, check_rate, make_ticks
+from navsense.core.ticks import check_rate, make_ticks
 from navsense.core.typing import FloatArray, Times, Vector
 from navsense.core.validation import check_integer
 from navsense.environment.base import Environment, VectorField
 from navsense.environment.current import realise
 from navsense.environment.current.base import list_random_names
 from navsense.motion.base import Motion
-from navsense.motion.derived import is_known_ahead
+from navsense.motion.derived import get_base, is_known_ahead
+from navsense.motion.received import ReceivedMotion
 from navsense.sensors.base import UsesRayCasting, uses_current
 from navsense.simulation.motions import (
     NO_DRIVEN_LINKS,
@@ -46,7 +47,7 @@ from navsense.simulation.motions import (
     resolve_motions,
 )
 from navsense.simulation.sensor_run import SensorRun, compute_ideal, index_clocks, make_reading
-from navsense.world import MountedSensor, World
+from navsense.world import MountedSensor, Switch, World
 
 LONGEST_TIME_SLICE = 30.0
 """Longest time slice (s)."""
@@ -80,6 +81,7 @@ class Session:
     link_motions: of all links, by link name.
     currents: one current per run, or none.
     has_random_current: true if the runs differ by a random current.
+    start: the first state (s) of the motions that follow a live system. Sensors are off before it.
     """
 
     world: World
@@ -93,6 +95,7 @@ class Session:
     environments: Mapping[str, Environment]
     currents: tuple[VectorField, ...] = ()
     has_random_current: bool = False
+    start: float = 0.0
 
     def __repr__(self) -> str:
         """Return a short description."""
@@ -157,15 +160,26 @@ class Session:
         highest_rate = max([self.truth_rate, current_rate, *(sensor.rate for sensor in self.world.sensors)])
         length = min(BLOCK_SAMPLES / highest_rate, longest if len(self.runs) == 1 else longest / 3.0)
         count = max(math.ceil(self.duration / length), 1)
+        start = 0.0
         for n in range(count):
             end = self.duration if n == count - 1 else (n + 1) * length
-            if n * length < end:
-                yield n * length, end
+            if start < end and (end > self.start or n == count - 1):
+                yield start, end
+                start = end
 
     def compute_truth(self, start: float, end: float) -> dict[str, Truth]:
-        """Return the ground truth of every link for start <= t < end (s)."""
-        ticks = make_ticks(start, end, self.truth_rate)
-        return {name: make_truth(name, motion, ticks, self.epoch) for name, motion in self.link_motions.items()}
+        """Return the ground truth of every link for start <= t < end (s), not before `self.start`.
+
+        The instants of a link that follows a live system are those of its states.
+        """
+        start = max(start, self.start)
+        common_time = make_ticks(start, end, self.truth_rate).time
+        truth = {}
+        for name, motion in self.link_motions.items():
+            time = motion.list_times(start, end) if isinstance(motion, ReceivedMotion) else common_time
+            if time.size:
+                truth[name] = make_truth(name, motion, time, self.epoch)
+        return truth
 
     def compute_current(self, start: float, end: float) -> Current | None:
         """Return the recorded current of every run (runs, time, 3) for start <= t < end (s).
@@ -175,7 +189,7 @@ class Session:
         topic, layers = self.world.current_topic, None
         if not self.currents or topic.rate == 0.0:
             return None
-        time = make_ticks(start, end, topic.rate).time
+        time = make_ticks(max(start, self.start), end, topic.rate).time
         velocity = self._compute_current_at(topic.topic, [topic.position], time)[:, :, 0]
         if topic.layers is not None:
             name, depths, (x, y, _) = topic.layers.topic, topic.layers.depths, topic.position
@@ -215,9 +229,13 @@ class Session:
         """Yield the time slices of the first run, each of at most `longest` (s)."""
         sensor_runs = self.open_sensor_runs()
         for start, end in self.split_time_slices(longest):
-            readings, truth = self.compute_readings(start, end, sensor_runs), self.compute_truth(start, end)
-            current = self.compute_current(start, end)
-            yield TimeSlice(start, end, readings, truth, None if current is None else current.select_run_by_index(0))
+            yield self.compute_slice(start, end, sensor_runs)
+
+    def compute_slice(self, start: float, end: float, sensor_runs: Mapping[str, tuple[SensorRun, ...]]) -> TimeSlice:
+        """Return the time slice start <= t < end (s) of the first run. Calls must be consecutive in time."""
+        readings, truth = self.compute_readings(start, end, sensor_runs), self.compute_truth(start, end)
+        current = self.compute_current(start, end)
+        return TimeSlice(start, end, readings, truth, None if current is None else current.select_run_by_index(0))
 
 
 def _make_topic_error(topic: str, time: Times, error: FieldError) -> FieldError:
@@ -228,12 +246,12 @@ def _make_topic_error(topic: str, time: Times, error: FieldError) -> FieldError:
     return FieldError(subject, error.value, allowed=error.allowed, where=error.where, remedy=remedy)
 
 
-def make_truth(name: str, motion: Motion, ticks: Ticks, epoch: int) -> Truth:
-    """Return a motion as the truth of the link `name`, read-only."""
-    block = motion.at(ticks.time)
-    for array in (ticks.time, *block.arrays):
+def make_truth(name: str, motion: Motion, time: Times, epoch: int) -> Truth:
+    """Return a motion at times (n,) s as the truth of the link `name`, read-only."""
+    block = motion.at(time)
+    for array in (time, *block.arrays):
         make_read_only(array)
-    return Truth(name, ticks.time, **dict(zip(TRUTH_ARRAYS, block.arrays, strict=True)), epoch=epoch)
+    return Truth(name, time, **dict(zip(TRUTH_ARRAYS, block.arrays, strict=True)), epoch=epoch)
 
 
 def find_common_end(motions: Motions, joint_ends: Mapping[str, float]) -> float:
@@ -283,6 +301,8 @@ def prepare(
     else:
         seconds = check_duration(find_common_end(model_motions, joint_ends) if duration is None else duration)
         check_motion_ends(model_motions, seconds, joint_ends)
+    received = [motion.start for motion in map(get_base, model_motions.values()) if isinstance(motion, ReceivedMotion)]
+    world = _start_sensors(world, max(received, default=0.0))
     scene = build_scene(world, model_motions, driven_links)
     return Session(
         world=world,
@@ -302,4 +322,17 @@ def prepare(
         currents=currents,
         has_random_current=current_field is not None and bool(list_random_names(current_field)),
         environments={sensor.name: make_environment(world, sensor, scene) for sensor in world.sensors},
+        start=max(received, default=0.0),
     )
+
+
+def _start_sensors(world: World, start: float) -> World:
+    """Return the world with all sensors off before `start` (s)."""
+    if start == 0.0:
+        return world
+    sensors = []
+    for sensor in world.sensors:
+        is_on = bool(sensor.compute_on(np.array([start]))[0])
+        later = tuple(switch for switch in sensor.switches if switch.time > start)
+        sensors.append(replace(sensor, is_on=False, switches=(Switch(start, on=is_on), *later)))
+    return replace(world, sensors=tuple(sensors))

@@ -17,10 +17,11 @@ from importlib.metadata import entry_points
 from typing import Protocol
 from urllib.parse import parse_qsl, urlsplit
 
-from navsense.core.errors import MotionError, RecordingError, Where
+from navsense.core.errors import FieldError, MotionError, RecordingError, Where
 from navsense.core.plugins import load_plugin
 from navsense.recordings.info import RecordedRun, RecordingWriter
-from navsense.streams.subscriber import DrivenFrame, Subscriber
+from navsense.streams.current import CurrentSubscriber
+from navsense.streams.subscriber import RUN_OPTIONS, DrivenFrame, Subscriber
 from navsense.world import World
 
 LOOPBACK = "127.0.0.1"
@@ -115,6 +116,7 @@ class Stream:
         stream sends no states.
     motion_options: the names of the options that a URL of a motion can have.
     motion_format: the form of these URLs.
+    open_current: connects, and returns the subscriber of a current. Raises `FieldError`. None: the stream sends none.
 
     >>> stream = ns.streams.list_streams()[0]
     >>> stream.scheme, stream.url_format
@@ -131,6 +133,7 @@ class Stream:
     open_subscriber: Callable[[StreamUrl, DrivenFrame], Subscriber] | None = None
     motion_options: tuple[str, ...] = ()
     motion_format: str = ""
+    open_current: Callable[[StreamUrl], CurrentSubscriber] | None = None
 
 
 ENTRY_POINTS = "navsense.streams"
@@ -155,7 +158,7 @@ def list_streams() -> list[Stream]:
     """Return all registered streams.
 
     >>> [stream.scheme for stream in ns.streams.list_streams()]
-    ['pd0+tcp', 'pd6+tcp', 'wl+tcp', 'nmea+tcp', 'foxglove', 'gz', 'ros1', 'ros2', 'ros2+zenoh']
+    ['pd0+tcp', 'pd6+tcp', 'wl+tcp', 'nmea+tcp', 'foxglove', 'gazebo', 'gz', 'ros1', 'ros2', 'ros2+zenoh']
     """
     return list(_STREAMS.values())
 
@@ -191,7 +194,7 @@ def parse_url(text: str, *, is_motion: bool = False) -> tuple[Stream, StreamUrl]
         allowed = f"must be {stream.motion_format if is_motion else stream.url_format}"
         raise RecordingError("URL with a user name or a fragment", where=where, allowed=allowed)
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    known = stream.motion_options if is_motion else stream.options
+    known = (*stream.motion_options, *RUN_OPTIONS) if is_motion else stream.options
     for option in options:
         if option not in known:
             allowed = f"must be one of {', '.join(known)}" if known else "the stream has no options"
@@ -251,3 +254,20 @@ def open_subscriber(text: str, frame: DrivenFrame) -> Subscriber:
         allowed = f"sends no states; must be one of {', '.join(schemes)}" if schemes else "sends no states"
         raise MotionError("scheme of the motion", stream.scheme, allowed=allowed, where=Where(text))
     return stream.open_subscriber(url, frame)
+
+
+def open_current(text: str) -> CurrentSubscriber:
+    """Connect to the live system of a URL and return the subscriber of the velocity of the water.
+
+    Raises `FieldError` if the URL is invalid, if the stream sends no current, or if the connection fails.
+    """
+    try:
+        stream, url = parse_url(text, is_motion=True)
+    except RecordingError as error:
+        where = error.where or Where(text)
+        raise FieldError(error.what, error.value, allowed=error.allowed, where=where, remedy=error.remedy) from error
+    if stream.open_current is None:
+        schemes = [other.scheme for other in list_streams() if other.open_current is not None]
+        allowed = f"sends no current; must be one of {', '.join(schemes)}"
+        raise FieldError("scheme of the current", stream.scheme, allowed=allowed, where=Where(text))
+    return stream.open_current(url)

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from typing import Self
 
 from navsense.core.errors import MotionError, Where
+from navsense.core.pose import Pose
 from navsense.core.text import format_count
 from navsense.motion.base import NO_CONTEXT, LogContext
 from navsense.motion.driven import State
+from navsense.motion.velocity_commands import Drive
 
 LOG = logging.getLogger(__name__)
 
@@ -24,10 +26,16 @@ MAX_QUEUED_STATES = 100_000
 """Largest number of states in a queue. At 1 kHz this is 100 s of a run that does not keep up."""
 
 MOTION_OPTIONS = ("topic", "type", "model", "link", "frame")
-"""Options that every motion URL can have; a stream rejects those that it cannot use.
+"""Options that a motion URL can have; a stream rejects those that it cannot use.
 
 topic: the topic with the states. type: its message type. model, link: the model or link of the live system that moves
 the frame; default: the names in the world. frame: the moving frame in transforms and odometry.
+"""
+
+RUN_OPTIONS = ("wait", "upsample")
+"""Options of every motion URL, which the run reads.
+
+wait: time (s) to wait for the first states. upsample: 1 lets an IMU be faster than poses without velocities.
 """
 
 
@@ -37,10 +45,14 @@ class DrivenFrame:
 
     link: its full name, such as "robot::base_link".
     context: the name of the model, the pose of the link in the model, and the topic of its velocity commands.
+    start: pose of the model in the world at the start, for velocity commands.
+    drive: how the model follows velocity commands; None without one.
     """
 
     link: str = ""
     context: LogContext = NO_CONTEXT
+    start: Pose = Pose()
+    drive: Drive | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from navsense.recordings.topic_names import CLOCK, TRANSFORMS
 from navsense.streams.device_port import CONNECT_TIMEOUT, parse_wait
 from navsense.streams.ros1.master import Master, MasterError, Registration
 from navsense.streams.ros1.node import Packet, Ros1Node, Ros1Topic, Service
-from navsense.streams.stream import LOOPBACK, Pace, Publisher, Stream, StreamUrl
+from navsense.streams.stream import LOOPBACK, Pace, Publisher, StreamUrl
 from navsense.world import World
 
 LOG = logging.getLogger(__name__)
@@ -303,16 +303,3 @@ def check(url: StreamUrl, _world: World | None) -> None:
     if "node" in url.options and not NODE_NAME.fullmatch(url.options["node"]):
         allowed = "must be a name of ROS: letters, digits, _ and /"
         raise RecordingError("option node", url.options["node"], where=where, allowed=allowed)
-
-
-STREAMS = (
-    Stream(
-        scheme="ros1",
-        name="ROS 1",
-        url_format="ros1://HOST:PORT",
-        open_publisher=Ros1Publisher,
-        options=("wait", "host", "node"),
-        check=check,
-        is_live=True,
-    ),
-)

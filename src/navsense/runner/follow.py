@@ -1,0 +1,273 @@
+"""Runs that follow live systems: the states of a subscriber become the motion of a model.
+
+The run has no pace of its own. It computes each time slice when the states up to its end have arrived.
+
+    t = (stamp - epoch 10^9) / 10^9        stamp (ns) of a state; epoch: the whole second before the first state
+
+A run begins with the first state of each model. Its end is a state: the first one at or after the duration.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from navsense.core.errors import MotionError, Where
+from navsense.core.readings import TimeSlice
+from navsense.core.text import format_count, parse_decimal
+from navsense.messages.base import NANOSECONDS_PER_SECOND
+from navsense.motion.base import LogSource
+from navsense.motion.driven import state_row
+from navsense.motion.pose_derivatives import PoseDerivatives
+from navsense.motion.received import ReceivedMotion
+from navsense.sensors.base import get_max_age
+from navsense.sensors.imu import Imu
+from navsense.simulation.session import Session
+from navsense.streams.stream import open_subscriber, parse_url
+from navsense.streams.subscriber import DrivenFrame, StampedState, Subscriber
+from navsense.world import World, make_log_context
+
+LOG = logging.getLogger(__name__)
+
+DEFAULT_WAIT = 30.0
+"""Time (s) to wait for the first states, unless the URL has the option `wait`."""
+
+SILENCE = 10.0
+"""Wall time (s) without a state after which a warning is logged."""
+
+POLL = 0.1
+"""Longest wall time (s) of one wait for states, so that an interrupt has an effect."""
+
+RESTART = NANOSECONDS_PER_SECOND
+"""ns: a stamp that is earlier by more than this means that the clock of the live system jumped back."""
+
+FIRST_STATES = 8
+"""Number of states that show whether a live system sends velocities, and the rate of its poses."""
+
+SHORTEST_SLICE = 0.003
+"""Wall time (s) from the start of one time slice to that of the next. It limits the processor time of many states."""
+
+
+@dataclass(eq=False)
+class Follower:
+    """The states of one model from a live system.
+
+    subscriber: receives the states.
+    model: the name of the model.
+    may_upsample: an IMU may be faster than poses without velocities.
+    early: the number of ignored states, whose stamp was not after that of the state before.
+    """
+
+    subscriber: Subscriber
+    model: str
+    may_upsample: bool = False
+    early: int = 0
+    _motion: ReceivedMotion | None = None
+    _epoch_ns: int = 0
+    _waiting: list[StampedState] = field(default_factory=list)
+    _derivatives: PoseDerivatives | None = None
+    _last_stamp: int = -1
+    _error: MotionError | None = None
+    _last_arrival: float = 0.0
+    _is_silent: bool = False
+
+    def receive(self, timeout: float) -> list[StampedState]:
+        """Return new states with increasing stamps; none after `timeout` (s).
+
+        Raises `MotionError` if the states have ended, or the clock of the live system has jumped back.
+        """
+        if self._error is not None:
+            raise self._error
+        self._last_arrival = self._last_arrival or time.monotonic()
+        states: list[StampedState] = []
+        for state in self.subscriber.receive(timeout):
+            if state.stamp > self._last_stamp:
+                self._last_stamp = state.stamp
+                states.append(state)
+            elif state.stamp < self._last_stamp - RESTART:
+                problem = f"the clock jumped back from {self._last_stamp / 1e9:.9g} to {state.stamp / 1e9:.9g} s"
+                where, remedy = Where(self.subscriber.url), "start the run again after a restart of the live system"
+                self._error = MotionError(f"{self.subscriber.topic}: {problem}", where=where, remedy=remedy)
+                break
+            else:
+                self.early += 1
+                if self.early == 1:
+                    LOG.warning("%s: %s: a state with an earlier or equal stamp is ignored", *self._peer)
+        if states:
+            self._last_arrival, self._is_silent = time.monotonic(), False
+        elif not self._is_silent and time.monotonic() - self._last_arrival > SILENCE:
+            self._is_silent = True
+            LOG.warning("%s: %s: no state for %.0f s; the run waits", *self._peer, SILENCE)
+        return states
+
+    @property
+    def _peer(self) -> tuple[str, str]:
+        """URL and topic, for messages."""
+        return self.subscriber.url, self.subscriber.topic
+
+    def wait_for_states(self, wait: float) -> None:
+        """Wait for the first states. Raises `MotionError` after `wait` (s) without them."""
+        deadline = time.monotonic() + wait
+        while len(self._waiting) < FIRST_STATES:
+            self._waiting += self.receive(POLL)
+            if time.monotonic() > deadline:
+                problem = f"{self.subscriber.topic}: {format_count(len(self._waiting), 'state')} in {wait:g} s"
+                raise MotionError(
+                    problem,
+                    allowed=f"needs {FIRST_STATES} to begin",
+                    where=Where(self.subscriber.url),
+                    remedy="start the live system first, or give the option wait=SECONDS",
+                )
+        if all(state.state.velocity is None for state in self._waiting):
+            self._derivatives = PoseDerivatives()
+
+    @property
+    def first_stamp(self) -> int:
+        """The stamp (ns) of the first state."""
+        return self._waiting[0].stamp
+
+    def check_rates(self, world: World) -> None:
+        """Raise `MotionError` for an IMU that needs more than the poses of the live system have."""
+        if self._derivatives is None:
+            return
+        spacing = statistics.median(np.diff([state.stamp for state in self._waiting]).tolist()) / 1e9
+        LOG.warning(
+            "%s: %s: poses without velocities, %.3g Hz: a polynomial gives the derivatives; the latency is %.3g s",
+            *self._peer,
+            1.0 / spacing,
+            2.0 * spacing,
+        )
+        for sensor in world.sensors:
+            needs_more = isinstance(sensor.spec, Imu) and sensor.rate > 1.01 / spacing
+            if sensor.model == self.model and needs_more and not self.may_upsample:
+                raise MotionError(
+                    f"{self.subscriber.topic}: poses at {1.0 / spacing:.3g} Hz for {sensor.name}",
+                    f"{sensor.rate:g} Hz",
+                    allowed="an IMU must not be faster than poses without velocities",
+                    where=Where(self.subscriber.url),
+                    remedy="use a source with velocities, a lower rate of the IMU, or the option upsample=1",
+                )
+
+    def begin(self, epoch: int) -> None:
+        """Start the motion; times count from the second `epoch`."""
+        self._epoch_ns = epoch * NANOSECONDS_PER_SECOND
+        self.extend(self._waiting)
+
+    @property
+    def motion(self) -> ReceivedMotion:
+        """The motion so far. Raises `MotionError` before its second state."""
+        if self._motion is None or not self._motion.has_step:
+            raise MotionError(self.subscriber.topic, allowed="needs two states", where=Where(self.subscriber.url))
+        return self._motion
+
+    def extend(self, states: Sequence[StampedState]) -> None:
+        """Append states to the motion."""
+        for stamped in states:
+            t, state = (stamped.stamp - self._epoch_ns) / 1e9, stamped.state
+            if self._derivatives is not None:
+                complete = self._derivatives.append(t, state)
+                if complete is None:
+                    continue
+                t, state = complete
+            row = state_row(state, self.model)
+            if self._motion is None:
+                self._motion = ReceivedMotion(t, row, LogSource(self.subscriber.url, self.subscriber.topic))
+            else:
+                self._motion.append(t, row)
+
+
+def open_followers(world: World, urls: Mapping[str, str], stack: ExitStack) -> list[Follower]:
+    """Connect to the live systems of the models and wait for their first states. `stack` disconnects.
+
+    urls: by model name.
+
+    Raises `MotionError` and `SimulationError`.
+    """
+    followers, waits = [], []
+    for name, text in urls.items():
+        model = world.model(name)
+        context = make_log_context(world.environment, name, model.link(model.canonical_link).pose, model.drive)
+        frame = DrivenFrame(model.canonical_link, context, model.pose, model.drive)
+        subscriber = stack.enter_context(open_subscriber(text, frame))
+        options = parse_url(text, is_motion=True)[1].options
+        followers.append(Follower(subscriber, name, _parse_upsample(options, text)))
+        waits.append(_parse_wait(options, text))
+    for follower, wait in zip(followers, waits, strict=True):
+        follower.wait_for_states(wait)
+        follower.check_rates(world)
+    return followers
+
+
+def _parse_wait(options: Mapping[str, str], url: str) -> float:
+    """Return the option `wait` of a motion URL (s). Raises `MotionError`."""
+    wait = parse_decimal(options["wait"]) if "wait" in options else DEFAULT_WAIT
+    if wait is None or not 0.0 <= wait <= 1e6:
+        raise MotionError("wait (s)", options["wait"], allowed="must be a number from 0 to 1e6", where=Where(url))
+    return wait
+
+
+def _parse_upsample(options: Mapping[str, str], url: str) -> bool:
+    """Return the option `upsample` of a motion URL. Raises `MotionError`."""
+    text = options.get("upsample", "0")
+    if text not in ("0", "1"):
+        raise MotionError("option upsample", text, allowed="must be 0 or 1", where=Where(url))
+    return text == "1"
+
+
+def begin_motions(followers: Sequence[Follower]) -> int:
+    """Start the motions at the first states; return the epoch, the whole second before all of them."""
+    epoch = min(follower.first_stamp for follower in followers) // NANOSECONDS_PER_SECOND
+    for follower in followers:
+        follower.begin(epoch)
+    return epoch
+
+
+def find_end(motions: Sequence[ReceivedMotion], stop: float) -> float:
+    """Return the time (s) up to which all motions are known, at most that of the first state at or after `stop`."""
+    last = min(motion.last_time for motion in motions)
+    return min(float(motion.list_times(stop, math.inf)[0]) for motion in motions) if last >= stop else last
+
+
+def compute_received_slices(
+    session: Session, followers: Sequence[Follower], duration: float | None
+) -> Iterator[TimeSlice]:
+    """Yield the time slices of the first run as their states arrive, until `duration` (s) after the start.
+
+    Without a duration the run ends when a live system ends. Raises `MotionError` if one ends before the duration.
+    """
+    sensor_runs = session.open_sensor_runs()
+    # An averaging sensor needs the motion since its sample before.
+    memory = max((get_max_age(sensor.spec) + 2.0 / sensor.rate for sensor in session.world.sensors), default=0.0)
+    motions = [follower.motion for follower in followers]
+    stop = math.inf if duration is None else session.start + duration
+    start, next_slice = 0.0, 0.0
+    while start < stop:
+        delay = next_slice - time.monotonic()
+        if delay > 0.0:
+            time.sleep(delay)
+        next_slice = time.monotonic() + SHORTEST_SLICE
+        ended: MotionError | None = None
+        for follower in followers:
+            try:
+                follower.extend(follower.receive(POLL))
+            except MotionError as error:
+                ended = error
+        last = find_end(motions, stop)
+        if last >= max(start, session.start):
+            end = math.nextafter(last, math.inf)  # with the samples at the instant of the state
+            yield session.compute_slice(start, end, sensor_runs)
+            start = end
+            for motion in motions:
+                motion.forget(start - memory)
+        if ended is not None and start < stop:
+            if duration is not None:
+                raise ended
+            LOG.warning("%s; the run ends", ended)
+            return

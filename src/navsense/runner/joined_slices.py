@@ -1,0 +1,50 @@
+"""A writer that joins short time slices, for recordings of runs that follow a live system.
+
+Such a run has a time slice each few milliseconds. Each write of a recording has a cost of its own, so several time
+slices are written as one. A process that is killed loses at most `LONGEST_JOINED_SLICE` more than otherwise.
+"""
+
+from __future__ import annotations
+
+from navsense.core.readings import TimeSlice
+from navsense.recordings.dataset import collect
+from navsense.recordings.info import RecordingWriter
+
+LONGEST_JOINED_SLICE = 0.25
+"""Simulated time (s) after which time slices are written."""
+
+
+class JoinedSliceWriter(RecordingWriter):
+    """Joins consecutive time slices and passes them to another writer."""
+
+    def __init__(self, writer: RecordingWriter) -> None:
+        """Start without a time slice."""
+        self._writer = writer
+        self._waiting: list[TimeSlice] = []
+
+    def write(self, time_slice: TimeSlice) -> None:
+        """Keep a time slice, or write all of them. Raises `RecordingError` if they cannot be written."""
+        self._waiting.append(time_slice)
+        if time_slice.end - self._waiting[0].start >= LONGEST_JOINED_SLICE:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write the time slices as one."""
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self._writer.write(TimeSlice(waiting[0].start, waiting[-1].end, *collect(waiting)))
+
+    def close(self) -> None:
+        """Write the rest and complete the recording. Raises `RecordingError` if this fails."""
+        self._flush()
+        self._writer.close()
+
+    def salvage(self) -> None:
+        """Write the rest and keep what was recorded."""
+        self._flush()
+        self._writer.salvage()
+
+    def abort(self) -> None:
+        """Give up the recording."""
+        self._waiting = []
+        self._writer.abort()

@@ -1,0 +1,278 @@
+"""Runs that follow the states of a live system, here a stream of this test that sends a known motion."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import navsense as ns
+from navsense.core.errors import MotionError, NavsenseError, SimulationError
+from navsense.runner import follow
+from navsense.streams import DrivenFrame, StreamUrl, Subscriber, list_streams, register_stream
+from navsense.streams import stream as stream_module
+from navsense.streams.subscriber import MOTION_OPTIONS
+
+SECOND = 10**9
+
+START = 812_345_678_901
+"""Stamp (ns) of the first state."""
+
+States = list[tuple[int, ns.State]]
+
+SENSORS = """
+      <sensor name="imu" type="imu"><update_rate>200</update_rate><imu><linear_acceleration><x>
+        <noise type="gaussian"><mean>0</mean><stddev>0.01</stddev></noise></x></linear_acceleration></imu></sensor>
+      <sensor name="compass" type="magnetometer"><update_rate>50</update_rate></sensor>
+      <sensor name="altimeter" type="altimeter"><update_rate>20</update_rate></sensor>
+"""
+
+WORLD = f"""<sdf version="1.10"><world name="live"><model name="robot"><link name="body">{SENSORS}</link></model>
+  <model name="buoy"><static>true</static><link name="body">
+  <sensor name="buoy_imu" type="imu"><update_rate>10</update_rate></sensor></link></model></world></sdf>"""
+
+
+class ListSubscriber(Subscriber):
+    """Sends a list of states, then ends as if the live system had closed the connection."""
+
+    def __init__(self, url: StreamUrl, states: States) -> None:
+        """Queue all states."""
+        super().__init__(url.text, "topic /odom")
+        self.is_connected = True
+        for stamp, state in states:
+            self.put(stamp, state)
+        self.fail("the live system closed the connection")
+
+    def disconnect(self) -> None:
+        """Remember the end of the connection."""
+        self.is_connected = False
+
+
+def compute_state(t: float, *, has_rates: bool = True) -> ns.State:
+    """Return the state of a smooth motion at t (s)."""
+    position = (math.sin(t), math.cos(2.0 * t), 2.0 + 0.1 * t)
+    pose = ns.Pose(position, (math.cos(0.2 * t), 0.0, 0.0, math.sin(0.2 * t)))
+    if not has_rates:
+        return ns.State(pose)
+    velocity = (math.cos(t), -2.0 * math.sin(2.0 * t), 0.1)
+    return ns.State(pose, velocity=velocity, angular_velocity=(0.0, 0.0, 0.4))
+
+
+def make_states(rate: float, duration: float, *, has_rates: bool = True) -> States:
+    """Return states at `rate` (Hz)."""
+    count = round(duration * rate) + 1
+    return [(START + round(k / rate * SECOND), compute_state(k / rate, has_rates=has_rates)) for k in range(count)]
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[[States], list[ListSubscriber]]]:
+    """Return a function that sets the states that `list://` sends; it returns the list of its subscribers."""
+    subscribers: list[ListSubscriber] = []
+
+    def set_states(states: States) -> list[ListSubscriber]:
+        def open_subscriber(url: StreamUrl, _frame: DrivenFrame) -> Subscriber:
+            subscribers.append(ListSubscriber(url, states))
+            return subscribers[-1]
+
+        register_stream(
+            replace(list_streams()[0], scheme="list", open_subscriber=open_subscriber, motion_options=MOTION_OPTIONS)
+        )
+        return subscribers
+
+    yield set_states
+    stream_module._STREAMS.pop("list", None)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> ns.World:
+    """A world with a robot that can move, and a buoy."""
+    file = tmp_path / "live.sdf"
+    file.write_text(WORLD)
+    return ns.load(file)
+
+
+@pytest.mark.requirement("LIV-7")
+@pytest.mark.parametrize("suffix", [".mcap", ".bag", ".db3", ".npz", ".parquet", ".csv"])
+def test_recording_repeats_a_followed_run_bitwise(
+    connect: Callable[[States], list[ListSubscriber]], world: ns.World, tmp_path: Path, suffix: str
+) -> None:
+    """`--motion` of the recording gives the same readings, stamps and truth, to the last bit."""
+    subscribers = connect(make_states(1000.0, 1.2))
+    result = ns.record(world, tmp_path / f"a{suffix}", 0.7, seed=3, motion={"robot": "list://"})
+    assert not subscribers[0].is_connected
+    assert 0.7 <= result.duration < 0.7011
+    ns.record(world, tmp_path / f"b{suffix}", seed=3, motion={"robot": str(tmp_path / f"a{suffix}")}, epoch=812)
+    first, second = ns.open(tmp_path / f"a{suffix}"), ns.open(tmp_path / f"b{suffix}")
+    assert list(first) == list(second)
+    assert len(first) == 4
+    for name, reading in first.items():
+        np.testing.assert_array_equal(reading.stamp, second[name].stamp)
+        np.testing.assert_array_equal(reading.emitted, second[name].emitted)
+        for array, values in reading.items():
+            np.testing.assert_array_equal(values, second[name][array])
+    truth, again = first.truth["robot"], second.truth["robot"]
+    for array in ("time", "position", "orientation", "velocity", "angular_velocity", "acceleration"):
+        np.testing.assert_array_equal(getattr(truth, array), getattr(again, array))
+    # A recording of the repeated run repeats it, too.
+    third = ns.simulate(world, seed=3, motion={"robot": str(tmp_path / f"b{suffix}")})
+    emitted = third["robot::body::imu"].emitted
+    measured = third["robot::body::imu"]["angular_velocity"][emitted]
+    np.testing.assert_array_equal(measured, second["robot::body::imu"]["angular_velocity"][-len(measured) :])
+
+
+@pytest.mark.requirement("LIV-7")
+def test_received_states_are_the_recorded_truth(
+    connect: Callable[[States], list[ListSubscriber]], world: ns.World, tmp_path: Path
+) -> None:
+    """The truth has each state at its stamp, to the last bit; its times count from the whole second before."""
+    states = make_states(1000.0, 0.5)
+    connect(states)
+    with pytest.raises(MotionError, match="closed the connection"):
+        ns.record(world, tmp_path / "a.mcap", 2.0, motion={"robot": "list://"})
+    truth = ns.open(tmp_path / "a.mcap").truth["robot"]  # nothing recorded is lost
+    np.testing.assert_array_equal(truth.stamp, [stamp for stamp, _ in states])
+    assert truth.time[0] == 0.345678901
+    assert truth.epoch == 812
+    np.testing.assert_array_equal(truth.position, [state.pose.position for _, state in states])
+    np.testing.assert_array_equal(truth.velocity, [state.velocity for _, state in states])
+
+
+@pytest.mark.requirement("LIV-7")
+def test_readings_follow_the_motion(
+    connect: Callable[[States], list[ListSubscriber]], world: ns.World, tmp_path: Path
+) -> None:
+    """The ideal readings are those of the motion's closed form; nothing is published before the first state."""
+    connect(make_states(1000.0, 1.0))
+    ns.record(world, tmp_path / "a.npz", motion={"robot": "list://"})
+    recording = ns.open(tmp_path / "a.npz")
+    imu = recording["robot::body::imu"]
+    t = imu.time[imu.emitted] - 0.345678901
+    assert t[0] >= 0.0
+    assert not imu.emitted[imu.time < 0.345].any()
+    assert not recording["buoy_imu"].emitted[recording["buoy_imu"].time < 0.345].any()
+    yaw = 0.4 * t
+    world_acceleration = np.stack([-np.sin(t), -4.0 * np.cos(2.0 * t), np.full_like(t, 9.8)], axis=1)
+    expected = np.stack(
+        [
+            np.cos(yaw) * world_acceleration[:, 0] + np.sin(yaw) * world_acceleration[:, 1],
+            -np.sin(yaw) * world_acceleration[:, 0] + np.cos(yaw) * world_acceleration[:, 1],
+            world_acceleration[:, 2],
+        ],
+        axis=1,
+    )
+    # The acceleration is derived from velocities 1 ms apart: (v_1 - v_0) / h has the error h jerk / 2 <= 4 h.
+    error = np.abs(imu.ideal["linear_acceleration"][imu.emitted] - expected)[2:]
+    assert error.max() < 1e-3 * 4.0 * 1.1
+    assert np.abs(imu.ideal["angular_velocity"][imu.emitted] - [0.0, 0.0, 0.4]).max() < 1e-12
+
+
+@pytest.mark.requirement("LIV-7")
+def test_poses_alone_are_refused_for_a_faster_imu(
+    connect: Callable[[States], list[ListSubscriber]],
+    world: ns.World,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Poses at 60 Hz do not support an IMU of 200 Hz, unless the caller asks for it."""
+    connect(make_states(60.0, 1.5, has_rates=False))
+    with pytest.raises(MotionError, match=r"poses at 60 Hz for robot::body::imu: 200 Hz; .*upsample=1"):
+        ns.record(world, tmp_path / "a.npz", motion={"robot": "list://"})
+    with caplog.at_level(logging.WARNING):
+        ns.record(world, tmp_path / "a.npz", 1.0, motion={"robot": "list://?upsample=1"})
+    assert "poses without velocities, 60 Hz" in caplog.text
+    truth = ns.open(tmp_path / "a.npz").truth["robot"]
+    t = truth.time - 0.345678901
+    # A polynomial through five values h apart has the error f^(5) h^3 / 20 * 3 in its second derivative at the fourth.
+    h = 1.0 / 60.0
+    assert np.abs(truth.acceleration[:, 1] + 4.0 * np.cos(2.0 * t)).max() < 32.0 * h**3
+    assert np.abs(truth.velocity[:, 1] + 2.0 * np.sin(2.0 * t)).max() < 32.0 * h**4
+
+
+@pytest.mark.requirement("LIV-7")
+def test_clock_that_jumps_back_ends_the_run(
+    connect: Callable[[States], list[ListSubscriber]], world: ns.World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A restarted live system ends the run. A state out of order is ignored with a warning."""
+    states = make_states(100.0, 1.0)
+    late = [*states[:50], states[40], *states[50:]]
+    restarted = [(stamp - 800 * SECOND, state) for stamp, state in states]
+    connect(late + restarted)
+    with caplog.at_level(logging.WARNING):
+        ns.record(world, tmp_path / "a.npz", motion={"robot": "list://?upsample=1"})
+    assert "a state with an earlier or equal stamp is ignored" in caplog.text
+    assert "the clock jumped back from 813.345679 to 12.3456789 s" in caplog.text
+    truth = ns.open(tmp_path / "a.npz").truth["robot"]
+    np.testing.assert_array_equal(truth.stamp, [stamp for stamp, _ in states])
+
+
+def test_live_system_without_states_is_an_error(
+    connect: Callable[[States], list[ListSubscriber]], world: ns.World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run does not wait for states without an end."""
+    monkeypatch.setattr(ListSubscriber, "fail", lambda *_args, **_options: None)
+    connect([])
+    with pytest.raises(MotionError, match=r"topic /odom: 0 states in 0.2 s; needs 8 to begin"):
+        ns.record(world, tmp_path / "a.npz", motion={"robot": "list://?wait=0.2"})
+    assert not (tmp_path / "a.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"speed": 2.0}, r"speed: 2\.0; is that of the live system"),
+        ({"epoch": 5}, r"epoch: 5; is that of the live system"),
+        ({"motion": {"buoy": "list://"}}, "is static"),
+        ({"motion": {"robot": "list://?wait=x"}}, r"wait \(s\): x; must be a number"),
+        ({"motion": {"robot": "list://?upsample=2"}}, "upsample: 2; must be 0 or 1"),
+        ({"motion": {"robot": "list://?tpoic=a"}}, "tpoic; must be one of topic, type"),
+        ({"motion": {"robot": "nmea+tcp://127.0.0.1:1"}}, "nmea.tcp; sends no states; must be one of"),
+        ({"motion": {"robot": "nothing://"}}, "scheme of the URL: nothing"),
+    ],
+)
+def test_arguments_of_a_followed_run(
+    connect: Callable[[States], list[ListSubscriber]],
+    world: ns.World,
+    tmp_path: Path,
+    options: dict[str, object],
+    problem: str,
+) -> None:
+    """Invalid arguments are errors of ours, before an output exists."""
+    connect(make_states(100.0, 0.5))
+    arguments = {"motion": {"robot": "list://"}, **options}
+    with pytest.raises(NavsenseError, match=problem):
+        ns.record(world, tmp_path / "a.npz", 0.1, **arguments)  # type: ignore[arg-type]
+    assert not (tmp_path / "a.npz").exists()
+
+
+def test_simulate_needs_a_file(world: ns.World) -> None:
+    """A run in memory has no live motion."""
+    with pytest.raises(SimulationError, match="follow a live system"):
+        ns.simulate(world, 1.0, motion={"robot": "list://"})
+
+
+def test_queue_of_a_subscriber_is_bounded(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """A full queue drops its oldest states and counts them."""
+    monkeypatch.setattr("navsense.streams.subscriber.MAX_QUEUED_STATES", 3)
+    subscriber = Subscriber("list://", "topic /odom")
+    for stamp in range(5):
+        subscriber.put(stamp, ns.State())
+    assert [state.stamp for state in subscriber.receive(0.0)] == [2, 3, 4]
+    assert subscriber.dropped == 2
+    subscriber.close()
+    subscriber.put(9, ns.State())
+    assert subscriber.receive(1.0) == []
+    assert "topic /odom: 2 states lost" in caplog.text
+
+
+def test_silence_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """One warning tells that a live system has become silent."""
+    monkeypatch.setattr(follow, "SILENCE", 0.02)
+    follower = follow.Follower(Subscriber("list://", "topic /odom"), "robot")
+    for _ in range(6):
+        assert follower.receive(0.01) == []
+    assert caplog.text.count("no state for") == 1
