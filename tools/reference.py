@@ -35,6 +35,7 @@ from navsense.messages import (
 )
 from navsense.messages.base import SeriesKind
 from navsense.noise.specification import Noise
+from navsense.recordings.run_changes import CHANGES_TOPIC
 from navsense.recordings.topic_names import (
     CLOCK,
     ROS_TOPICS,
@@ -222,6 +223,7 @@ OTHER_TOPICS = {
     f"{TRUTH_PREFIX}<model>/accel": world_messages.ACCEL_TYPE,
     CurrentTopic().topic: world_messages.CURRENT_TYPE,
     "<topic_stratified>": world_messages.CURRENT_LAYERS_TYPE,
+    CHANGES_TOPIC: world_messages.STRING_TYPE,
     ROS_TOPICS[CLOCK]: world_messages.CLOCK_TYPE,
     ROS_TOPICS[TRANSFORMS]: world_messages.TRANSFORM_TYPE,
     ROS_TOPICS[STATIC]: world_messages.TRANSFORM_TYPE,

@@ -393,6 +393,15 @@ class MountedSensor:
         """True if the sensor is on at the start and is never switched off."""
         return self.is_on and all(switch.on for switch in self.switches)
 
+    def switch(self, time: float, *, on: bool, start: float = 0.0) -> MountedSensor:
+        """Return the sensor with a switch from the first sample at or after `time` (s) on.
+
+        Switches at other times remain. Those before `start` (s) are replaced by the state that they leave.
+        """
+        is_on = bool(self.compute_on(np.array([start]))[0])
+        switches = tuple(switch for switch in self.switches if switch.time > start and switch.time != time)
+        return replace(self, is_on=is_on, switches=(*switches, Switch(time, on)))
+
     def compute_on(self, time: Times) -> BoolArray:
         """Return whether the sensor is on at instants (n,) s, by its schedule."""
         states = np.array([self.is_on, *(switch.on for switch in self.switches)])

@@ -17,11 +17,19 @@ imu=$sensors/link/base_link/sensor/imu/imu
 ros() { env -u PYTHONPATH PATH=/usr/bin:/bin timeout 40 "$@"; }
 wait_for() { for _ in $(seq 300); do ros rostopic list 2>&1 | grep -q "$1" && return; sleep 0.1; done; }
 
+# The type of a service of the UUV Simulator, made by Debian's genpy.
+types=types/uuv_gazebo_ros_plugins_msgs
+mkdir -p $types/srv
+printf 'float64 data\n---\nbool success\nstring message\n' > SetFloat.srv
+env -u PYTHONPATH /usr/bin/python3 /usr/lib/genpy/gensrv_py.py -p uuv_gazebo_ros_plugins_msgs -o $types/srv SetFloat.srv
+touch $types/__init__.py
+echo 'from ._SetFloat import *' > $types/srv/__init__.py
+
 env -u PYTHONPATH PATH=/usr/bin:/bin roscore > roscore.txt 2>&1 &
 roscore=$!
 wait_for /rosout_agg
 
-"$python" -m navsense run "$world" --duration 12 --epoch 1700000000 -o "ros1://?wait=60&node=quad" -o run.bag \
+"$python" -m navsense run "$world" --duration 14 --epoch 1700000000 -o "ros1://?wait=60&node=quad" -o run.bag \
     > run.txt 2>&1 &
 run=$!
 wait_for /tf_static
@@ -38,6 +46,16 @@ ros rosservice type /quad/pause > service.txt 2>&1
 ros rosservice call /quad/pause true >> service.txt 2>&1
 sleep 0.3
 env -u PYTHONPATH PATH=/usr/bin:/bin timeout -s INT 2 rostopic echo -n 1 $imu > paused.txt 2>&1
+# While the run is paused, slow programs take no simulated time.
+altimeter=$sensors/link/base_link/sensor/altimeter/altimeter
+set_reference() { env PYTHONPATH=$PWD/types PATH=/usr/bin:/bin timeout 40 rosservice call $altimeter/set_reference_altitude "$1"; }
+ros rosservice type $altimeter/change_state > changes.txt 2>&1
+ros rosservice call $altimeter/change_state false >> changes.txt 2>&1
+set_reference 2.5 >> changes.txt 2>&1
+set_reference .nan >> changes.txt 2>&1
+ros rosservice call /quad/pause false >> service.txt 2>&1
+ros rosservice call /quad/pause true >> service.txt 2>&1
+ros rosservice call $altimeter/change_state true >> changes.txt 2>&1
 ros rosservice call /quad/pause false >> service.txt 2>&1
 ros rosparam set use_sim_time true
 ros /usr/bin/python3 -c "

@@ -28,12 +28,14 @@ from navsense import streams
 from navsense.clock import Latency
 from navsense.core.errors import RecordingError, Where
 from navsense.core.readings import TimeSlice
+from navsense.environment.base import UniformField
 from navsense.messages import cdr
 from navsense.recordings.dataset import cut_time_slice
 from navsense.recordings.info import make_recorded_run
 from navsense.recordings.message_builder import MessageBuilder
 from navsense.runner.run import Run
 from navsense.sensors import Dvl, Imu
+from navsense.simulation.run_controls import RunControls
 from navsense.streams import foxglove, foxglove_server
 from navsense.streams.foxglove import FoxglovePublisher
 from navsense.streams.foxglove_server import FoxgloveServer, PlaybackState, PlaybackStatus
@@ -364,6 +366,48 @@ def test_clients_pause_the_run_and_change_its_speed(run: Run) -> None:
     assert states[-1][1] == PlaybackStatus.ENDED
     changed = [reply for reply in client.replies["parameterValues"] if "id" not in reply]
     assert {one["name"] for reply in changed for one in reply["parameters"]} == {"speed", "paused"}
+
+
+@pytest.mark.requirement("LIV-8")
+def test_clients_switch_sensors_and_set_the_current(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    """By parameters, which show the new values at once. An invalid value is a warning."""
+    current = UniformField((0.3, 0.0, 0.0))
+    world = replace(run.session.world, environment=replace(run.session.world.environment, current=current))
+    session = ns.simulate(world, 0.1, seed=5).session
+    controls = RunControls(session)
+    with streams.open_publisher("foxglove://:0?wait=0", make_recorded_run(session)) as publisher:
+        publisher.attach_controls(controls)
+        client = FoxgloveClient(publisher.url)
+        with closing(client):
+            values = {
+                "robot::arm::imu.is_on": False,
+                "robot::arm::imu.rate": 20,
+                "robot::arm::dvl.is_on": "no",
+                "robot::arm::dvl.rate": 1e6,
+                "current.speed.mean": 0.5,
+                "current.horizontal_angle.mean": True,
+            }
+            parameters = [{"name": name, "value": value} for name, value in values.items()]
+            client.send("setParameters", parameters=parameters, id="set")
+            client.receive_reply("set")
+            reply = client.replies["parameterValues"][-1]
+    rate = world.sensor("dvl").rate
+    assert {one["name"]: one["value"] for one in reply["parameters"]} == {
+        "robot::arm::imu.is_on": False,
+        "robot::arm::imu.rate": 20.0,
+        "robot::arm::dvl.is_on": True,
+        "robot::arm::dvl.rate": rate,
+        "current.speed.mean": 0.5,
+        "current.horizontal_angle.mean": 0.0,
+    }
+    changes = [(change.name, change.property, change.value) for change in controls.take(1.0)]
+    assert changes == [
+        ("robot::arm::imu", "on", False),
+        ("robot::arm::imu", "rate", 20.0),
+        ("current", "speed.mean", 0.5),
+    ]
+    assert "parameter robot::arm::dvl.is_on: value: 'no'; must be true or false" in caplog.text
+    assert f"must be above 0 and at most {rate:g}" in caplog.text
 
 
 def find_free_port() -> int:

@@ -518,8 +518,9 @@ def test_port_and_partition_are_options(run: Run, peer: GzPeer) -> None:
     url = f"gz://localhost:{port}?partition=a/b/&wait=0"
     with streams.open_publisher(url, make_recorded_run(run.session)) as publisher:
         assert publisher.url == url
-        wait_until(lambda: len(peer.adverts) == 3)
+        wait_until(lambda: len(peer.adverts) == 4)
         assert {advert.address for advert in peer.adverts.values()} == {f"tcp://127.0.0.1:{port}"}
+        assert peer.adverts.pop("@/a/b@/clock").type == "gz.msgs.Clock"
         assert all(topic.startswith("@/a/b@/world") for topic in peer.adverts)
         with pytest.raises(RecordingError, match=rf"port is in use: 127.0.0.1:{port}"):
             streams.open_publisher(url, make_recorded_run(run.session))

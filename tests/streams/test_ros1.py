@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import logging
+import math
 import re
 import shutil
 import socket
@@ -15,6 +17,7 @@ import time
 import xmlrpc.client
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +29,19 @@ import navsense as ns
 from navsense import streams
 from navsense.core.errors import RecordingError
 from navsense.core.readings import TimeSlice
+from navsense.environment.current import GaussMarkovCurrent, UuvGaussMarkovProcess
 from navsense.messages import cdr
 from navsense.recordings.info import make_recorded_run
 from navsense.runner.run import Run
+from navsense.sensors import Altimeter
+from navsense.simulation.run_controls import RunControls
 from navsense.streams.ros1 import master as master_module
 from navsense.streams.ros1 import node as node_module
 from navsense.streams.ros1 import publisher as publisher_module
+from navsense.streams.ros1 import services
+from navsense.streams.services import RequestKind
+from navsense.testing import example_world
+from navsense.world import CurrentTopic
 from tests.streams.ros1_peers import RosMaster, RosServiceClient, RosSubscriber, pack_header, request_topic
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -454,6 +464,79 @@ def test_service_pauses_the_run(master: RosMaster, run: Run, caplog: pytest.LogC
     assert "a request of 2147483647 bytes to service /quad/pause" in caplog.text
 
 
+REQUEST_MD5 = {
+    "uuv_sensor_ros_plugins_msgs/ChangeSensorState": ("bool on", "74983d2ffe4877de8ae30b7a94625c41"),
+    "uuv_world_ros_plugins_msgs/SetCurrentVelocity": (
+        "float64 velocity\nfloat64 horizontal_angle\nfloat64 vertical_angle",
+        "44059aaf9c13a2ec083fad30e8a17ee3",
+    ),
+    "response": ("bool success", "358e233cde0c8a8bcfea4ce193f8fc15"),
+}
+"""Definitions and the MD5 sums that rosserial generated for the Arduino: github.com/Natalnet/nboat, `ros_lib`."""
+
+
+def test_services_have_the_definitions_of_the_uuv_simulator() -> None:
+    for text, md5 in REQUEST_MD5.values():
+        assert hashlib.md5(text.encode(), usedforsecurity=False).hexdigest() == md5
+    velocity = services.TYPES[RequestKind.VELOCITY]
+    assert (velocity.request, velocity.response) == (REQUEST_MD5[velocity.name][0], REQUEST_MD5["response"][0])
+    assert services.CHANGE_SENSOR_STATE.request == REQUEST_MD5[services.CHANGE_SENSOR_STATE.name][0]
+
+
+@pytest.mark.requirement("LIV-8", "CUR-1")
+def test_services_change_the_run(master: RosMaster, caplog: pytest.LogCaptureFixture) -> None:
+    """Requests as bytes: the altimeter, rates, switches of two types, and the current."""
+    world = example_world(("altimeter", Altimeter()))
+    current = GaussMarkovCurrent(UuvGaussMarkovProcess(0.3, 0.0, 1.0), *[UuvGaussMarkovProcess()] * 2)
+    world = replace(world, environment=replace(world.environment, current=current))
+    world = replace(world, current_topic=CurrentTopic("/hydrodynamics/current_velocity"))
+    run = ns.simulate(world, 0.1, seed=3, epoch=EPOCH)
+    controls, text = RunControls(run.session), b"\1\3\0\0\0off"
+
+    def call(service: str, request: bytes, md5: str = "*") -> tuple[bool, bytes]:
+        wait_for(lambda: service in master.services)
+        client = RosServiceClient(master.services[service], service, md5)
+        assert "error" not in client.header
+        result = client.call(request)
+        assert client.is_closed()
+        return result
+
+    with open_publisher(master, run, "?wait=0&node=auv") as publisher:
+        publisher.attach_controls(controls)
+        assert call("/altimeter/change_state", b"\0") == (True, text)
+        assert call("/altimeter/change_state", b"\0", services.CHANGE_SENSOR_STATE.md5) == (True, text)
+        assert call("/altimeter/set_rate", struct.pack("<d", 10.0))[1][:1] == b"\1"
+        assert call("/altimeter/set_reference_altitude", struct.pack("<d", 2.5))[1][:1] == b"\1"
+        refused = call("/altimeter/set_reference_altitude", struct.pack("<d", math.inf))
+        assert refused[0]
+        assert refused[1][:1] == b"\0"
+        assert b"must be a finite height" in refused[1]
+        assert call("/altimeter/set_rate", b"abc") == (
+            False,
+            b"3 bytes; uuv_gazebo_ros_plugins_msgs/SetFloat has 8",
+        )
+        prefix = "/hydrodynamics/set_current_"
+        assert call(prefix + "velocity", struct.pack("<3d", 0.5, 0.25, 0.125)) == (True, b"\1")
+        assert call(prefix + "velocity", struct.pack("<3d", 1.5, 0.0, 0.0)) == (True, b"\0")
+        assert call(prefix + "horz_angle", struct.pack("<d", -0.5)) == (True, b"\1")
+        assert call(prefix + "vert_angle", struct.pack("<d", math.nan)) == (True, b"\0")
+        assert call(prefix + "velocity_model", struct.pack("<5d", 0.5, -0.5, 2.0, 0.0625, 0.5)) == (True, b"\1")
+        model = call("/hydrodynamics/get_current_velocity_model", b"")
+        assert struct.unpack("<5d", model[1]) == (0.5, 0.0, 2.0, 0.0625, 0.5)
+        angle = call("/hydrodynamics/get_current_horz_angle_model", b"")
+        assert struct.unpack("<5d", angle[1]) == (-0.5, -1.0, 1.0, 0.0, 0.0)
+    assert [(change.property, change.value) for change in controls.take(1.0)] == [
+        ("on", False),
+        ("rate", 10.0),
+        ("vertical_reference", 2.5),
+        ("speed.mean", 0.5),
+        ("horizontal_angle.mean", -0.5),
+        ("vertical_angle.mean", 0.125),
+        ("speed.model", (0.5, 0.0, 2.0, 0.0625, 0.5)),
+    ]
+    assert "sent an invalid request to service /altimeter/set_rate" in caplog.text
+
+
 def test_missing_master_is_an_error_with_its_remedy(run: Run) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -674,12 +757,30 @@ def test_rosservice_pauses_the_run(session: Path) -> None:
     """While it is paused, rostopic gets no message in 2 s."""
     services = (session / "service.txt").read_text()
     assert services.splitlines()[0] == "std_srvs/SetBool"
-    assert re.findall(r'success: True\s+message: "(\w+)"', services) == ["paused", "running"]
+    assert re.findall(r'success: True\s+message: "(\w+)"', services) == ["paused", "running"] * 2
     assert "stamp" not in (session / "paused.txt").read_text()
 
 
+@pytest.mark.requirement("LIV-8")
+def test_rosservice_switches_and_sets_sensors(session: Path) -> None:
+    """The recording has the changes with their times, and the altimeter publishes nothing in between."""
+    calls = (session / "changes.txt").read_text()
+    assert calls.splitlines()[0] == "std_srvs/SetBool"
+    assert re.findall(r"success: (\w+)", calls) == ["True", "True", "False", "True"]
+    recording = ns.open(session / "run.bag")
+    off, reference, on = recording.changes
+    name = "quadrotor::base_link::altimeter"
+    assert (off.name, off.property, off.value) == (name, "on", False)
+    assert (reference.name, reference.property, reference.value) == (name, "vertical_reference", 2.5)
+    assert (on.name, on.property, on.value) == (name, "on", True)
+    time = recording[name].time
+    assert not ((time >= off.time) & (time < on.time)).any()
+    assert time[0] < off.time < on.time < time[-1]
+    assert set(recording[name]["vertical_reference"][time >= on.time].tolist()) == {2.5}
+
+
 def test_rospy_gets_the_simulated_time_and_late_static_transforms(session: Path) -> None:
-    assert EPOCH < float((session / "time.txt").read_text()) < EPOCH + 12.0
+    assert EPOCH < float((session / "time.txt").read_text()) < EPOCH + 14.0
     assert 'child_frame_id: "quadrotor::rotor_0"' in (session / "static.txt").read_text()
 
 

@@ -156,6 +156,11 @@ def parse_runs_option(text: str) -> Sequence[int]:
 @motion_option
 @bandwidth_option
 @joints_option
+@click.option(
+    "--changes",
+    metavar="FILE",
+    help="Recording whose changes are repeated: those that services made while its run went on.",
+)
 @fidelity_option
 @click.option(
     "--epoch", type=INTEGER, metavar="SECONDS", default=0, show_default=True, help="Unix time of the start, an integer."
@@ -193,6 +198,7 @@ def run(
     motion: tuple[str, ...],
     bandwidth: tuple[str, ...],
     joints: tuple[str, ...],
+    changes: str | None,
     fidelity: str | None,
     epoch: int,
     truth_rate: float,
@@ -205,6 +211,7 @@ def run(
 
     WORLD is an SDF, URDF or xacro file.
     """
+    from navsense import recordings
     from navsense.fault_file import describe_inactive_faults
     from navsense.messages.schemas import DEFAULT_DISTRIBUTION
     from navsense.runner.run import load_logs, record, split_motions
@@ -235,6 +242,7 @@ def run(
             speed=speed,
             ros=ros or DEFAULT_DISTRIBUTION,
             progress=advance,
+            changes=() if changes is None else recordings.open(changes).changes,
         )
     rows = [
         (

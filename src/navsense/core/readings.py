@@ -476,9 +476,41 @@ def join_readings(parts: Sequence[Reading]) -> Reading:
     return replace(parts[0], **columns, arrival_after_latency=arrival_after_latency)
 
 
+ON = "on"
+"""Property of a `RunChange` that switches a sensor."""
+
+RATE = "rate"
+"""Property of a `RunChange`: the rate (Hz) at which a sensor publishes."""
+
+CURRENT = "current"
+"""Name of a `RunChange` of the water's current."""
+
+
+@dataclass(frozen=True)
+class RunChange:
+    """A change of a sensor or of the current while a run goes on.
+
+    time: it acts on samples at or after this true time (s).
+    name: the full name of the sensor, or `CURRENT`.
+    property: `ON`, `RATE`, the name of an adjustable array, or one of
+        `environment.current.adjustment.CURRENT_PROPERTIES`.
+    value: the new value.
+
+    >>> ns.core.readings.RunChange(2.5, "robot::base_link::dvl", "on", False).value
+    False
+    """
+
+    time: float
+    name: str
+    property: str
+    value: bool | float | tuple[float, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class TimeSlice:
     """All data of one interval of simulated time, `start` <= t < `end` (s): the unit in which files are written.
+
+    changes: those of the run that act from this time slice on, in order.
 
     >>> time_slice = next(run.slices())
     >>> time_slice.start, len(time_slice.readings)
@@ -490,6 +522,7 @@ class TimeSlice:
     readings: Mapping[str, Reading] = field(default_factory=dict)
     truth: Mapping[str, Truth] = field(default_factory=dict)
     current: Current | None = None
+    changes: tuple[RunChange, ...] = ()
 
 
 def summarize_readings(kind: str, title: str, readings: Mapping[str, Reading]) -> Summary:

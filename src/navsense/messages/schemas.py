@@ -106,6 +106,7 @@ DEFINITIONS: Mapping[str, str] = {
     "geometry_msgs/msg/Vector3Stamped": "std_msgs/Header header\ngeometry_msgs/Vector3 vector",
     "geometry_msgs/msg/TwistStamped": "std_msgs/Header header\ngeometry_msgs/Twist twist",
     "std_msgs/msg/Bool": "bool data",
+    "std_msgs/msg/String": "string data",
     "std_msgs/msg/UInt8": "uint8 data",
     "geometry_msgs/msg/PoseStamped": "std_msgs/Header header\ngeometry_msgs/Pose pose",
     "geometry_msgs/msg/Point32": "float32 x\nfloat32 y\nfloat32 z",

@@ -9,6 +9,7 @@
     current     geometry_msgs/msg/TwistStamped            velocity of the water, as the UUV Simulator publishes it
                 dave_gazebo_ros_plugins/msg/StratifiedCurrentVelocity    the same at several depths, as DAVE does
     fault       std_msgs/msg/UInt8                        sum of `core.readings.FAULT_BITS`, or 0
+    changes     std_msgs/msg/String                       JSON of a change of the run (`recordings.run_changes`)
 
 Stamps are true time. Velocities of the water are in the frame `world`; DAVE's are along north and east. Twist and
 acceleration of a link are in its own frame b: ``velocity_b = rotation_wb^-1 velocity_w``. A link that follows a live
@@ -44,6 +45,7 @@ TWIST_TYPE = "geometry_msgs/msg/TwistStamped"
 CURRENT_TYPE = TWIST_TYPE
 CURRENT_LAYERS_TYPE = "dave_gazebo_ros_plugins/msg/StratifiedCurrentVelocity"
 FAULT_TYPE = "std_msgs/msg/UInt8"
+STRING_TYPE = "std_msgs/msg/String"
 
 FAULT = "fault"
 """Name of the array in a fault message, and of its topic: `<topic>/fault`."""
@@ -56,6 +58,11 @@ def _fill_clock(rows: MessageRows, stamp: IntArray, _arrays: Mapping[str, AnyArr
 def make_clock_encoder() -> MessageEncoder:
     """Return the encoder of `/clock`. It needs no arrays."""
     return MessageEncoder(CLOCK_TYPE, build_layout(CLOCK_TYPE), _fill_clock)
+
+
+def make_string_encoder(text: str) -> MessageEncoder:
+    """Return the encoder of a constant text. It needs no arrays."""
+    return MessageEncoder(STRING_TYPE, build_layout(STRING_TYPE, {"data": text}), lambda *_: None)
 
 
 def make_transforms_encoder(frames: Sequence[tuple[str, str]]) -> MessageEncoder:

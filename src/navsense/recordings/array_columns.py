@@ -14,7 +14,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from navsense.core.errors import RecordingError, Where
-from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Layers, Reading, Truth, list_component_names
+from navsense.core.readings import (
+    ARRAY_GROUPS,
+    TRUTH_ARRAYS,
+    Current,
+    Layers,
+    Reading,
+    RunChange,
+    Truth,
+    list_component_names,
+)
 from navsense.core.typing import AnyArray, Times
 from navsense.recordings import metadata
 from navsense.recordings.info import RecordedRun
@@ -151,6 +160,7 @@ class EntryMetadata:
         self.sensors: dict[str, dict[str, Any]] = {}
         self.links: list[str] = []
         self.current: dict[str, Any] | None = None
+        self.changes: list[RunChange] = []
 
     def add_reading(self, name: str, reading: Reading) -> dict[str, Any]:
         """Add a sensor, and return its metadata. Raises `RecordingError` if its arrays, shapes or runs changed."""
@@ -175,12 +185,12 @@ class EntryMetadata:
         return self.current
 
     def count(self) -> int:
-        """Return the number of sensors and links, and of currents (0 or 1)."""
-        return len(self.sensors) + len(self.links) + (self.current is not None)
+        """Return the number of sensors, links, currents (0 or 1) and changes."""
+        return len(self.sensors) + len(self.links) + (self.current is not None) + len(self.changes)
 
     def format(self) -> str:
         """Return the metadata of the recording so far."""
-        return metadata.format_metadata(self._recorded_run, self.sensors, self.links, self.current)
+        return metadata.format_metadata(self._recorded_run, self.sensors, self.links, self.current, self.changes)
 
 
 class ArrayEntry(NamedTuple):

@@ -10,7 +10,7 @@ import errno
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from io import FileIO
@@ -19,7 +19,7 @@ from typing import BinaryIO, ParamSpec
 
 from navsense.core import atomic, inputs
 from navsense.core.errors import NavsenseError, RecordingError, Where
-from navsense.core.readings import Current, Reading, TimeSlice, Truth
+from navsense.core.readings import Current, Reading, RunChange, TimeSlice, Truth
 from navsense.messages.base import MAX_STAMP_SECONDS, TRUE_TIME
 from navsense.recordings.format import (
     Capability,
@@ -345,6 +345,7 @@ class PendingArrays(PendingRecording):
                 self.append_truth(name, truth)
             if time_slice.current is not None:
                 self.append_current(time_slice.current)
+        self.append_changes(time_slice.changes)
         self.save_metadata()
 
     @abstractmethod
@@ -354,6 +355,10 @@ class PendingArrays(PendingRecording):
     @abstractmethod
     def append_truth(self, name: str, truth: Truth) -> None:
         """Append the rows of the truth of a link."""
+
+    @abstractmethod
+    def append_changes(self, changes: Sequence[RunChange]) -> None:
+        """Append changes of the run to the metadata."""
 
     @abstractmethod
     def append_current(self, current: Current) -> None:

@@ -28,7 +28,7 @@ import numpy as np
 from navsense.core import inputs
 from navsense.core.atomic import HiddenFolder, save_text
 from navsense.core.errors import DamagedError, FieldError, RecordingError, Where
-from navsense.core.readings import Current, Reading, Truth
+from navsense.core.readings import Current, Reading, RunChange, Truth
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.motion.logs import LOG_COLUMNS as POSES
 from navsense.recordings import metadata
@@ -270,6 +270,10 @@ class PendingCsv(PendingArrays):
             header = [f"layers.{i}.{axis}" for i in range(layers.shape[1] // 3) for axis in "xyz"]
             name = self._reserve_name("current.layers.csv", owner)
             self._folder.append(name, ("time", *header), [current.time, *layers.T])
+
+    def append_changes(self, changes: Sequence[RunChange]) -> None:
+        """Append changes of the run to the metadata."""
+        self._metadata.changes += changes
 
     def complete(self) -> None:
         """Write the metadata, and give the folder its name."""

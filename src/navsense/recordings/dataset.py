@@ -18,6 +18,7 @@ from navsense.core.readings import (
     TRUTH_ARRAYS,
     Current,
     Reading,
+    RunChange,
     TimeSlice,
     Truth,
     join_readings,
@@ -30,6 +31,7 @@ from navsense.faults.injection import Faults
 from navsense.noise.specification import Noise
 from navsense.plots import draw_panels
 from navsense.recordings.info import DURATION_KEY, WORLD_JSON_KEY, RecordedRun
+from navsense.recordings.run_changes import CHANGES_KEY, change_from_json
 from navsense.recordings.world_json import (
     RECORDED_MOTION,
     RecordedWorld,
@@ -119,6 +121,14 @@ class Dataset(Mapping[str, Reading]):
         return [int(run) for run in self.metadata["runs"]]
 
     @property
+    def changes(self) -> tuple[RunChange, ...]:
+        """What services have switched and set during the run, in order of time. Raises `DamagedError`.
+
+        `ns.record(world, path, changes=recording.changes)` repeats the run, with its other arguments.
+        """
+        return tuple(map(change_from_json, self.metadata.get(CHANGES_KEY, ())))
+
+    @property
     def world(self) -> World:
         """The world of the recording, as much of it as the recording holds. Raises `DamagedError`."""
         return self.recorded_world.world
@@ -168,8 +178,10 @@ class Dataset(Mapping[str, Reading]):
         count = 1 + sum(time.size for time in times) // SLICE_ROWS
         edges = np.linspace(first, last, count + 1)
         edges[-1] = np.nextafter(last, np.inf)
+        changes = self.changes
         for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-            yield cut_time_slice(self.readings, self.truth, self.current, start, end)
+            yield replace(cut_time_slice(self.readings, self.truth, self.current, start, end), changes=changes)
+            changes = ()
 
 
 def list_canonical_links(metadata: Mapping[str, Any], links: Container[str]) -> dict[str, str]:

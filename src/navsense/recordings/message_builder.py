@@ -10,7 +10,7 @@ import numpy as np
 from navsense import messages
 from navsense.core.errors import RecordingError
 from navsense.core.names import WORLD_FRAME
-from navsense.core.readings import Current, Reading, TimeSlice, Truth, to_nanoseconds
+from navsense.core.readings import ON, Current, Reading, RunChange, TimeSlice, Truth, to_nanoseconds
 from navsense.core.typing import AnyArray, FloatArray, IntArray, UInt64Array
 from navsense.messages import world_messages
 from navsense.messages.base import AGE, IS_ON, TRUE_TIME, SeriesKind, compute_stamps, get_clock_name
@@ -19,6 +19,7 @@ from navsense.messages.schemas import HUMBLE
 from navsense.recordings import static_transforms
 from navsense.recordings.format import format_runs_remedy
 from navsense.recordings.info import RecordedRun
+from navsense.recordings.run_changes import CHANGES_TOPIC, format_change
 from navsense.recordings.topic_names import CLOCK, STATIC, TRANSFORMS
 
 
@@ -142,6 +143,11 @@ class MessageBuilder:
         Raises `RecordingError` for readings or currents with a run axis.
         """
         blocks: list[MessageBlock] = []
+        for change in time_slice.changes:
+            blocks.append(self._build_change(change))
+            if change.property == ON and change.name in self._sensors:
+                sensor = self._sensors[change.name]
+                self._sensors[sensor.name] = sensor.switch(change.time, on=bool(change.value), start=time_slice.start)
         for name, reading in time_slice.readings.items():
             blocks += self._build_sensor_blocks(name, reading)
         if self._recorded_run.has_simulated_series:
@@ -150,6 +156,12 @@ class MessageBuilder:
             if time_slice.current is not None:
                 blocks += self._build_current(time_slice.current)
         return blocks + self._build_clock_and_poses(time_slice)
+
+    def _build_change(self, change: RunChange) -> MessageBlock:
+        """Return the message of a change of the run."""
+        text = format_change(change)
+        channel = OutputChannel(CHANGES_TOPIC, world_messages.make_string_encoder(text))
+        return make_true_block(channel, to_nanoseconds(self._recorded_run.epoch, np.array([change.time])), {})
 
     def _build_sensor_blocks(self, name: str, reading: Reading) -> list[MessageBlock]:
         """Return the messages of one sensor: measured values, ideal values, biases and fault flags.

@@ -36,6 +36,7 @@ from navsense.recordings.rosbag.writer import (
     open_ros1_writer,
     open_ros2_writer,
 )
+from navsense.recordings.run_changes import CHANGES_KEY, read_changes
 from navsense.recordings.summary import summarize_messages
 from navsense.world import MountedSensor
 
@@ -50,6 +51,8 @@ def read(path: Path) -> Dataset:
         }
         current_metadata = None if current is None else metadata.make_current_metadata(current)
         dataset_metadata = metadata.make_metadata(recorded_run, sensors, truth, current_metadata)
+        changes = read_changes(assembler.reader)
+        dataset_metadata |= {CHANGES_KEY: changes} if changes else {}
         return Dataset(readings, truth, dataset_metadata, current)
 
 

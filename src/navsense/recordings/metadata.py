@@ -5,23 +5,25 @@
 
 `world` is the name of the world, `layout` the world (`world_json`). `sensors` has for each sensor: link, mounting,
 white noise, type, frame, units of arrays and biases, the shape of the run axes, and the shape of one row of each array.
-`current` exists if the world has a current: topic, position, epoch and the shape of the run axes.
+`current` exists if the world has a current: topic, position, epoch and the shape of the run axes. `changes` exists if
+services have changed the run (`run_changes`).
 """
 
 from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from navsense.core import inputs
 from navsense.core.errors import DamagedError, RecordingError, Where
-from navsense.core.readings import ARRAY_GROUPS, Current, Reading
+from navsense.core.readings import ARRAY_GROUPS, Current, Reading, RunChange
 from navsense.fault_file import list_faults
 from navsense.recordings.base import make_os_error
 from navsense.recordings.info import DURATION_KEY, WORLD_JSON_KEY, RecordedRun, get_version
+from navsense.recordings.run_changes import CHANGES_KEY, change_to_json
 from navsense.recordings.world_json import FORMAT_VERSION, list_motion_sources, noise_to_json, world_to_json
 from navsense.sensors.base import HasIndirectNoise, OpaqueSensor
 from navsense.world import MountedSensor
@@ -76,12 +78,14 @@ def make_metadata(
     sensors: Mapping[str, Mapping[str, Any]],
     links: Iterable[str],
     current: Mapping[str, Any] | None = None,
+    changes: Sequence[RunChange] = (),
 ) -> dict[str, Any]:
     """Return the metadata of a recording.
 
     sensors: the metadata of each sensor (`make_sensor_metadata`).
     links: the names of the links with recorded truth.
     current: the metadata of the current (`make_current_metadata`).
+    changes: the changes of the run while it went on.
     """
     faults, sources = list_faults(recorded_run.world), list_motion_sources(recorded_run.world)
     return {
@@ -99,6 +103,7 @@ def make_metadata(
         WORLD_JSON_KEY: world_to_json(recorded_run.world, recorded_run.topics),
         **({"faults": faults} if faults else {}),
         **({"motions": sources} if sources else {}),
+        **({CHANGES_KEY: [change_to_json(change) for change in changes]} if changes else {}),
     }
 
 
@@ -107,9 +112,10 @@ def format_metadata(
     sensors: Mapping[str, Mapping[str, Any]],
     links: Iterable[str],
     current: Mapping[str, Any] | None = None,
+    changes: Sequence[RunChange] = (),
 ) -> str:
     """Return the metadata of a recording as JSON; the arguments are those of `make_metadata`."""
-    return json.dumps(make_metadata(recorded_run, sensors, links, current))
+    return json.dumps(make_metadata(recorded_run, sensors, links, current, changes))
 
 
 def parse_metadata(text: str | bytes) -> dict[str, Any]:

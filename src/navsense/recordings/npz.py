@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ import numpy as np
 from navsense.core import inputs
 from navsense.core.atomic import HiddenFolder, replace_file, save_text
 from navsense.core.errors import DamagedError, RecordingError, Where
-from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, Truth, to_nanoseconds
+from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading, RunChange, Truth, to_nanoseconds
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import EntryMetadata, list_entries, make_current, make_reading, make_truth
@@ -155,6 +155,10 @@ class PendingNpz(PendingArrays):
         if current.layers is not None:
             self._append("current/layers", CURRENT_OWNER, current.layers.velocity, runs)
         self._metadata.add_current(current)
+
+    def append_changes(self, changes: Sequence[RunChange]) -> None:
+        """Append changes of the run to the metadata."""
+        self._metadata.changes += changes
 
     def _append(self, key: str, owner: str, array: AnyArray, runs: int) -> None:
         column = self._arrays.get(key)

@@ -203,6 +203,7 @@ class PendingParquet(PendingRecording):
         truths, current = (
             (time_slice.truth, time_slice.current) if self._recorded_run.has_simulated_series else ({}, None)
         )
+        self._metadata.changes += time_slice.changes
         # Register all columns first: the first row group fixes them.
         for name, reading in time_slice.readings.items():
             self._register_sensor(name, reading)

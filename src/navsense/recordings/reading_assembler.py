@@ -55,12 +55,13 @@ from navsense.recordings.columns import (
 )
 from navsense.recordings.info import DURATION_KEY, RecordedRun
 from navsense.recordings.message_recordings import open_messages, parse_stored_world
+from navsense.recordings.run_changes import CHANGES_TOPIC, change_from_json, read_changes
 from navsense.recordings.topic_names import ROS_TOPICS, SERIES_KINDS, STATIC, allocate_topics
 from navsense.recordings.world_inference import infer_world, normalize_topics, select_channels
 from navsense.recordings.world_json import RecordedWorld, UnspecifiedLatency, format_note, world_from_json
 from navsense.world import MountedSensor, World
 
-IGNORED_TOPICS = frozenset(("/rosout", "/parameter_events"))
+IGNORED_TOPICS = frozenset(("/rosout", "/parameter_events", CHANGES_TOPIC))
 """Topics that are ignored."""
 
 SLICE_BYTES = 12_000_000
@@ -500,16 +501,16 @@ class ReadingAssembler:
 
     def iter_slices(self) -> Iterator[TimeSlice]:
         """Yield the content of the recording in time slices of bounded size. Raises `RecordingError`."""
-        size = 0
+        size, changes = 0, tuple(map(change_from_json, read_changes(self.reader)))
         for batches in self.reader.read_batches(self._buffers):
             for batch in batches:
                 if self._is_read(batch.channel):
                     self._buffers[batch.channel.topic].append(batch)
                     size += batch.size
             if size >= SLICE_BYTES:
-                yield self._build_slice(last=False)
-                size = 0
-        yield self._build_slice(last=True)
+                yield replace(self._build_slice(last=False), changes=changes)
+                size, changes = 0, ()
+        yield replace(self._build_slice(last=True), changes=changes)
         for assembler in self._sensors:
             self.topic_notes += assembler.format_notes()
         for link in self._links:

@@ -29,6 +29,7 @@ from navsense.motion.pose_derivatives import PoseDerivatives
 from navsense.motion.received import ReceivedMotion
 from navsense.sensors.base import get_max_age
 from navsense.sensors.imu import Imu
+from navsense.simulation.run_controls import ControlledRun, RunControls
 from navsense.simulation.session import Session
 from navsense.streams.stream import open_subscriber, parse_url
 from navsense.streams.subscriber import DrivenFrame, StampedState, Subscriber
@@ -236,13 +237,13 @@ def find_end(motions: Sequence[ReceivedMotion], stop: float) -> float:
 
 
 def compute_received_slices(
-    session: Session, followers: Sequence[Follower], duration: float | None
+    session: Session, followers: Sequence[Follower], duration: float | None, controls: RunControls
 ) -> Iterator[TimeSlice]:
     """Yield the time slices of the first run as their states arrive, until `duration` (s) after the start.
 
     Without a duration the run ends when a live system ends. Raises `MotionError` if one ends before the duration.
     """
-    sensor_runs = session.open_sensor_runs()
+    run = ControlledRun(session, controls)
     # An averaging sensor needs the motion since its sample before.
     memory = max((get_max_age(sensor.spec) + 2.0 / sensor.rate for sensor in session.world.sensors), default=0.0)
     motions = [follower.motion for follower in followers]
@@ -262,7 +263,7 @@ def compute_received_slices(
         last = find_end(motions, stop)
         if last >= max(start, session.start):
             end = math.nextafter(last, math.inf)  # with the samples at the instant of the state
-            yield session.compute_slice(start, end, sensor_runs)
+            yield from run.compute_slices(start, end)
             start = end
             for motion in motions:
                 motion.forget(start - memory)

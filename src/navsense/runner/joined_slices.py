@@ -1,4 +1,4 @@
-"""A writer that joins short time slices, for recordings of runs that follow a live system.
+"""A writer that joins short time slices, for recordings of live runs and of runs that follow a live system.
 
 Such a run has a time slice each few milliseconds. Each write of a recording has a cost of its own, so several time
 slices are written as one. A process that is killed loses at most `LONGEST_JOINED_SLICE` more than otherwise.
@@ -32,7 +32,8 @@ class JoinedSliceWriter(RecordingWriter):
         """Write the time slices as one."""
         waiting, self._waiting = self._waiting, []
         if waiting:
-            self._writer.write(TimeSlice(waiting[0].start, waiting[-1].end, *collect(waiting)))
+            changes = tuple(change for time_slice in waiting for change in time_slice.changes)
+            self._writer.write(TimeSlice(waiting[0].start, waiting[-1].end, *collect(waiting), changes))
 
     def close(self) -> None:
         """Write the rest and complete the recording. Raises `RecordingError` if this fails."""
@@ -41,8 +42,10 @@ class JoinedSliceWriter(RecordingWriter):
 
     def salvage(self) -> None:
         """Write the rest and keep what was recorded."""
-        self._flush()
-        self._writer.salvage()
+        try:
+            self._flush()
+        finally:
+            self._writer.salvage()
 
     def abort(self) -> None:
         """Give up the recording."""

@@ -1,20 +1,26 @@
-"""`live`: a live run of a world, with motions from arguments or files."""
+"""`live`: a live run of a world, with motions from arguments or files, and with outputs."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from navsense.core import inputs
 from navsense.core.errors import SimulationError
 from navsense.core.names import resolve_name
 from navsense.core.random_streams import check_run
+from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.motion.base import Motion
 from navsense.motion.driven import DrivenMotion, State
+from navsense.runner.live_outputs import LiveOutputs
+from navsense.runner.outputs import OutputTarget
 from navsense.runner.run import JointSource, MotionSource, load_logs
 from navsense.sensors.base import get_max_age
 from navsense.simulation.fidelity import apply_fidelity
 from navsense.simulation.live_run import LiveRun
 from navsense.simulation.motions import replace_joint_tracks
-from navsense.simulation.session import prepare
+from navsense.simulation.run_controls import RunControls
+from navsense.simulation.session import TRUTH_RATE, prepare
 from navsense.world import Model, World
 
 
@@ -28,13 +34,25 @@ def live(
     driven: Mapping[str, State] | Sequence[str] | None = None,
     fidelity: str | None = None,
     epoch: int = 0,
+    publish: OutputTarget | Sequence[OutputTarget] = (),
+    truth_rate: float = TRUTH_RATE,
+    ros: str = DEFAULT_DISTRIBUTION,
 ) -> LiveRun:
     """Open a live run; without caller input it equals `simulate` with the same arguments to the last bit.
 
     driven: the models and links whose state the caller gives at each step, as names or with their states at t = 0.
         These states supply the missing fields of the first step. A model is driven by its canonical link.
+    publish: the URL of a stream, the path of a recording, or several of them. They get the samples, the truth and the
+        current of each step. Streams are sent to at the pace of the caller: the run does not wait for real time.
+        `live` waits for the first subscriber of each stream, for the time that its URL gives. A failed output is
+        logged and the others go on; `close` raises its error.
+    truth_rate, ros: of the outputs, as for `record`.
 
-    Other arguments as for `simulate`. Raises `SimulationError`, `MotionError`, `UnknownNameError`.
+    Close a run with outputs: `with navsense.live(...) as sim`, or `sim.close()`. After an exception the outputs keep
+    what was published.
+
+    Other arguments as for `simulate`. Raises `SimulationError`, `MotionError`, `UnknownNameError`, and `RecordingError`
+    for an output that cannot be opened.
 
     >>> sim = ns.live(world, seed=7)
     >>> for step in sim:
@@ -44,10 +62,54 @@ def live(
     (1, 3)
     >>> sim.sensor("compass").get("field").shape
     (3,)
+    >>> with ns.live(world, seed=7, publish="flight.mcap") as sim:
+    ...     for _ in range(100):
+    ...         step = sim.step()
+    >>> step.time, ns.open("flight.mcap")["imu"].time.size
+    (0.099, 100)
     """
+    outputs = _list_outputs(publish)
     world = apply_fidelity(world, fidelity)
-    motions, tracks = load_logs(world, motion, joints)
-    world = replace_joint_tracks(world, tracks)
+    with inputs.collect_inputs(world.sources):  # no output may replace one of these files
+        motions, tracks = load_logs(world, motion, joints)
+        world = replace_joint_tracks(world, tracks)
+        driven_motions, driven_links = _make_driven_motions(world, driven, motions)
+        session = prepare(
+            world,
+            None,
+            seed=seed,
+            runs=(check_run(run),),
+            motions=motions,
+            driven_links=driven_links,
+            epoch=epoch,
+            truth_rate=truth_rate,
+            live=True,
+        )
+        if not outputs:
+            return LiveRun(session, driven_motions)
+        live_outputs = LiveOutputs(outputs, session, ros=ros)
+        publishers = live_outputs.publishers
+        if not publishers:
+            return LiveRun(session, driven_motions, live_outputs)
+        controls = RunControls(session)
+        for publisher in publishers:
+            publisher.attach_controls(controls)
+        return LiveRun(session, driven_motions, live_outputs, controls)
+
+
+def _list_outputs(publish: OutputTarget | Sequence[OutputTarget]) -> tuple[OutputTarget, ...]:
+    """Return the outputs in the argument `publish`. Raises `SimulationError` for another type."""
+    outputs = (publish,) if isinstance(publish, str | os.PathLike) else publish
+    if not isinstance(outputs, Sequence) or not all(isinstance(output, str | os.PathLike) for output in outputs):
+        allowed, remedy = "must be URLs of streams and paths of recordings", 'write publish=["foxglove://", "run.mcap"]'
+        raise SimulationError("publish", repr(publish), allowed=allowed, remedy=remedy)
+    return tuple(outputs)
+
+
+def _make_driven_motions(
+    world: World, driven: Mapping[str, State] | Sequence[str] | None, motions: dict[str, Motion]
+) -> tuple[dict[str, DrivenMotion], dict[str, Motion]]:
+    """Return the motions of driven models and links by name, and those of driven links. `motions` gets the models."""
     memory = max((get_max_age(sensor.spec) for sensor in world.sensors), default=0.0)
     driven_motions: dict[str, DrivenMotion] = {}
     driven_links = dict[str, Motion]()
@@ -59,11 +121,7 @@ def live(
         else:
             driven_links[link] = driven_motions[name]
     _check_joints(world, driven_links)
-    numbers = (check_run(run),)
-    session = prepare(
-        world, None, seed=seed, runs=numbers, motions=motions, driven_links=driven_links, epoch=epoch, live=True
-    )
-    return LiveRun(session, driven_motions)
+    return driven_motions, driven_links
 
 
 def _check_joints(world: World, driven_links: Mapping[str, Motion]) -> None:

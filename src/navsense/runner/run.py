@@ -20,7 +20,7 @@ from navsense.core.errors import RecordingError, SimulationError, Where
 from navsense.core.names import NameDict, resolve_name
 from navsense.core.pose import Pose
 from navsense.core.random_streams import check_run
-from navsense.core.readings import Current, Reading, TimeSlice, Truth, list_panels, summarize_readings
+from navsense.core.readings import Current, Reading, RunChange, TimeSlice, Truth, list_panels, summarize_readings
 from navsense.core.summaries import Summary, format_summary, format_summary_html, format_value
 from navsense.core.text import format_count
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
@@ -40,6 +40,7 @@ from navsense.simulation.fidelity import apply_fidelity
 from navsense.simulation.motions import replace_joint_tracks
 from navsense.simulation.real_time import RealTimeLimiter
 from navsense.simulation.run_arrays import Progress, check_memory, compute_run_arrays
+from navsense.simulation.run_controls import RunControls, compute_controlled_slices
 from navsense.simulation.session import LONGEST_TIME_SLICE, TRUTH_RATE, Session, prepare
 from navsense.streams import Publisher, is_live, is_url
 from navsense.world import World, make_log_context
@@ -375,12 +376,14 @@ def check_run_numbers(runs: int | Sequence[int] | None) -> Sequence[int]:
     return checked
 
 
-def compute_paced_slices(session: Session, limiter: RealTimeLimiter | None) -> Iterator[TimeSlice]:
+def compute_paced_slices(
+    session: Session, limiter: RealTimeLimiter | None, controls: RunControls
+) -> Iterator[TimeSlice]:
     """Yield the time slices of a run: in groups, or one by one in real time if there is a limiter."""
     if limiter is None:
-        yield from buffer_slices(session.compute_slices())
+        yield from buffer_slices(compute_controlled_slices(session, controls))
         return
-    for time_slice in session.compute_slices(min(limiter.time_slice_length, LONGEST_TIME_SLICE)):
+    for time_slice in compute_controlled_slices(session, controls, min(limiter.time_slice_length, LONGEST_TIME_SLICE)):
         limiter.wait(time_slice.end)
         yield time_slice
 
@@ -464,6 +467,7 @@ def record(
     speed: float | None = None,
     ros: str = DEFAULT_DISTRIBUTION,
     progress: Progress | None = None,
+    changes: Sequence[RunChange] = (),
 ) -> RecordResult:
     """Simulate a run and write it to one or several outputs, in bounded memory.
 
@@ -478,6 +482,8 @@ def record(
     speed: simulated seconds per second of real time. None: real time if an output is a live system, such as
         `foxglove://`, else as fast as possible.
     ros: the ROS 2 distribution of the message definitions: "jazzy" (also for later distributions) or "humble".
+    changes: of sensors and of the current while the run goes on, such as `ns.open("run.mcap").changes`: those that
+        services made in a run with live outputs. The same changes repeat this run.
 
     Other arguments as for `simulate`.
 
@@ -503,6 +509,7 @@ def record(
         speed=speed,
         ros=ros,
         progress=progress,
+        changes=changes,
     )
     if runs is None:
         return record_run(outputs=outputs, run=run)
@@ -528,6 +535,7 @@ def _record_run(
     speed: float | None,
     ros: str,
     progress: Progress | None,
+    changes: Sequence[RunChange],
 ) -> RecordResult:
     """Simulate one run and write it to its outputs, see `record`."""
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
@@ -555,14 +563,16 @@ def _record_run(
             live=bool(followers),
         )
         recorded_run = recordings.make_recorded_run(session, ros=ros)
+        controls = RunControls(session, changes)
         for output in outputs:
             writer = open_output(output, recorded_run)
             is_joined = bool(followers) and not isinstance(writer, Publisher)
             writers.append(JoinedSliceWriter(writer) if is_joined else writer)
             stack.push(partial(_exit_unless_failed, writers[-1], failed))
-        _start_publishers([writer for writer in writers if isinstance(writer, Publisher)], limiter)
+        publishers = [writer for writer in writers if isinstance(writer, Publisher)]
+        _start_publishers(publishers, limiter, controls, wait=not followers)
         try:
-            for time_slice in _compute_slices(session, followers, duration, limiter):
+            for time_slice in _compute_slices(session, followers, duration, limiter, controls):
                 for writer in (writer for writer in writers if writer not in failed):
                     try:
                         writer.write(time_slice)
@@ -590,21 +600,32 @@ def _record_run(
     return RecordResult(paths, duration, samples, valid_samples, max_delay, published_samples)
 
 
-def _start_publishers(publishers: Sequence[Publisher], limiter: RealTimeLimiter | None) -> None:
-    """Wait for the subscribers of all outputs, so that each can choose among them, and give them the pace."""
+def _start_publishers(
+    publishers: Sequence[Publisher], limiter: RealTimeLimiter | None, controls: RunControls, *, wait: bool
+) -> None:
+    """Wait for the subscribers of all outputs, so that each can choose among them; give them pace and controls.
+
+    wait: false for a run that follows a live system, which does not wait.
+    """
     for publisher in publishers:
-        publisher.wait_for_subscriber()
+        if wait:
+            publisher.wait_for_subscriber()
     for publisher in publishers:
         publisher.attach_pace(limiter)
+        publisher.attach_controls(controls)
 
 
 def _compute_slices(
-    session: Session, followers: Sequence[Follower], duration: float | None, limiter: RealTimeLimiter | None
+    session: Session,
+    followers: Sequence[Follower],
+    duration: float | None,
+    limiter: RealTimeLimiter | None,
+    controls: RunControls,
 ) -> Iterator[TimeSlice]:
     """Return the time slices of a run that follows live systems, or of another one."""
     if followers:
-        return compute_received_slices(session, followers, duration)
-    return compute_paced_slices(session, limiter)
+        return compute_received_slices(session, followers, duration, controls)
+    return compute_paced_slices(session, limiter, controls)
 
 
 def _count_samples(

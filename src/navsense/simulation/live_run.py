@@ -4,7 +4,8 @@
     for step in sim:                      # step.time (s), step.readings: the readings since the last step
         ...
 
-A live run makes no messages or device bytes. `recordings` and `streams` encode the time slices of a batch run.
+A live run makes no messages or device bytes. A `StepObserver` gets the samples of each step as a time slice, and
+`runner` connects it to recordings and streams: `navsense.live(world, publish=...)`.
 
 Step n ends at t = n * max_step_size. It returns all readings that arrive in (t_(n-1), t_n]. Without latency a reading
 arrives at its sample instant, so the first step, n = 0, returns the samples at t = 0. Samples that have not arrived by
@@ -22,10 +23,11 @@ rigid with the canonical link. `navsense.motion.driven` describes how missing fi
 from __future__ import annotations
 
 import math
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self, overload
+from typing import Protocol, Self, overload
 
 import numpy as np
 
@@ -33,7 +35,7 @@ from navsense.clock import CLOCK_RATE, Clock, ClockReadings
 from navsense.core.errors import ClockError, SimulationError, UnknownNameError
 from navsense.core.names import NameDict, get_short_name, resolve_name
 from navsense.core.random_streams import BLOCK_SAMPLES
-from navsense.core.readings import Reading, join_readings, make_all_read_only
+from navsense.core.readings import ON, RATE, Reading, RunChange, TimeSlice, Truth, join_readings, make_all_read_only
 from navsense.core.text import format_count
 from navsense.core.ticks import Ticks, find_first_tick, step_to_rate
 from navsense.core.typing import AnyArray, FloatArray
@@ -41,7 +43,16 @@ from navsense.motion.base import Motion
 from navsense.motion.derived import CachedMotion, is_known_ahead
 from navsense.motion.driven import DrivenMotion, State, state_row
 from navsense.sensors.base import SupportsAdjustment
-from navsense.simulation.sensor_run import SensorRun, compute_ideal, index_clocks, make_reading
+from navsense.simulation.run_controls import CurrentChanges, RunControls
+from navsense.simulation.sensor_run import (
+    SampleSelection,
+    SensorRun,
+    change_sensor,
+    compute_ideal,
+    get_number,
+    index_clocks,
+    make_reading,
+)
 from navsense.simulation.session import Session
 from navsense.world import MountedSensor, World
 
@@ -73,6 +84,26 @@ class Step:
         """Return a short description."""
         names = ", ".join(map(get_short_name, self.readings))
         return f"<Step to {self.time:g} s: {names or 'no reading'}>"
+
+
+class StepObserver(Protocol):
+    """Gets what a live run measures, and its end.
+
+    A time slice has the samples of one step with their true instants, before any latency: those with a < t <= b of a
+    step from `a` to `b`. With the truth of the links and the current it is what a batch run has for the same instants.
+    """
+
+    def write(self, time_slice: TimeSlice) -> None:
+        """Get the time slice of a step, before the step is returned."""
+        ...
+
+    def close(self) -> None:
+        """Get the end of the run."""
+        ...
+
+    def salvage(self) -> None:
+        """Get the end of the run by an exception. Never raises."""
+        ...
 
 
 def _join_live_readings(readings: list[Reading]) -> Reading:
@@ -113,11 +144,16 @@ class LiveSensor:
         clock: LiveClock,
         *,
         is_known_ahead: bool,
+        report_change: Callable[[RunChange], None],
     ) -> None:
         """Start before the first sample. `clock` is the clock of the sensor's stamps."""
-        self.mounted, self.clock = sensor, clock
+        self._report_change = report_change
+        self._selection: SampleSelection | None = None
+        self.mounted, self.clock, self.session = sensor, clock, session
         self.reading: Reading | None = None
-        self._sensor_run, self._motion, self._session, self._tick_cache = sensor_run, motion, session, tick_cache
+        self.measured: Reading | None = None
+        """The samples of the last step before the latency, None without any."""
+        self._sensor_run, self._motion, self._tick_cache = sensor_run, motion, tick_cache
         # Blocks are measured ahead of time, as if the sensor were on. `take_due` applies the switches.
         sensor_run.sensor = _make_always_on(sensor)
         self._end = -math.inf  # of the last step
@@ -166,6 +202,7 @@ class LiveSensor:
             raise SimulationError(f"array {name!r} of {self.name}", value, allowed=allowed)
         self.mounted = replace(self.mounted, spec=spec.adjust(name, value))
         self._sensor_run.sensor = _make_always_on(self.mounted)
+        self._report_change(RunChange(self._next_time, self.name, name, value))
 
     def switch(self, *, on: bool) -> None:
         """Switch the sensor on or off from the next sample on.
@@ -175,6 +212,22 @@ class LiveSensor:
         """
         later = tuple(switch for switch in self.mounted.switches if switch.time > self._end)
         self.mounted = replace(self.mounted, is_on=on, switches=later)
+        self._report_change(RunChange(self._next_time, self.name, ON, on))
+
+    def set_rate(self, rate: float) -> None:
+        """Publish at a lower rate (Hz) from the next sample on: the first sample of each period.
+
+        Raises `SimulationError` for a rate above that of the measurements.
+        """
+        change = RunChange(self._next_time, self.name, RATE, rate)
+        change_sensor(self.mounted, change)  # checks it
+        self._selection = SampleSelection(rate)
+        self._report_change(change)
+
+    @property
+    def _next_time(self) -> float:
+        """The earliest instant (s) after the last step."""
+        return max(math.nextafter(self._end, math.inf), 0.0)
 
     @property
     def clock_time(self) -> float:
@@ -191,7 +244,10 @@ class LiveSensor:
         reading = self._take_measured(end)
         if reading is not None and not self.mounted.is_always_on:
             reading = replace(reading, emitted=reading.emitted & self.mounted.compute_on(reading.time))
-        self._end = end
+        if reading is not None and self._selection is not None:
+            ticks = Ticks(np.arange(self._next_tick - reading.time.size, self._next_tick), self.mounted.rate)
+            reading = replace(reading, emitted=self._selection.select(ticks, reading.emitted))
+        self._end, self.measured = end, reading
         if self.mounted.latency is not None:
             reading = self._take_arrived(reading, end)
         self.reading = reading or self.reading
@@ -251,9 +307,9 @@ class LiveSensor:
         ticks = self._tick_cache.get((first, end, rate))
         if ticks is None:
             ticks = self._tick_cache[first, end, rate] = Ticks(np.arange(first, end, dtype=np.int64), rate)
-        ideal = compute_ideal(self.mounted, self._motion, self._session.environments[self.name], ticks)
+        ideal = compute_ideal(self.mounted, self._motion, self.session.environments[self.name], ticks)
         self._block = make_reading(
-            self.mounted, ticks, ideal, self._sensor_run.measure(ticks, ideal), self._session.epoch
+            self.mounted, ticks, ideal, self._sensor_run.measure(ticks, ideal), self.session.epoch
         )
         self._block_start, self._block_end = first, end
 
@@ -268,12 +324,23 @@ class LiveRun:
     >>> sim.close()
     """
 
-    def __init__(self, session: Session, driven: Mapping[str, DrivenMotion]) -> None:
-        """Start before the first step."""
-        self._session, self._driven = session, driven
+    def __init__(
+        self,
+        session: Session,
+        driven: Mapping[str, DrivenMotion],
+        observer: StepObserver | None = None,
+        controls: RunControls | None = None,
+    ) -> None:
+        """Start before the first step. `controls` are those of other programs."""
+        self._session, self._driven, self._observer, self._controls = session, driven, observer, controls
+        self._current = CurrentChanges(session)
         self._rate = step_to_rate(session.world.max_step_size)
         self._count = 0
         self._closed = False
+        self._slice_end = 0.0
+        self._changes: list[RunChange] = []
+        # A program that ends without `close` completes its recordings.
+        self._finalizer = None if observer is None else weakref.finalize(self, observer.close)
         self._tick_cache: TickCache = {}
         sensor_runs, clocks = session.open_sensor_runs(prefetch=PREFETCH), index_clocks(session.world)
         # A driven motion keeps only its last steps, so instants that the sensor asks for again are cached.
@@ -289,7 +356,9 @@ class LiveRun:
                 session,
                 self._tick_cache,
                 self._make_clock(clocks[sensor.clock] if sensor.clock else None, sensor.name, sensor.rate),
-                is_known_ahead=not driven and session.is_known_ahead(sensor),
+                # Changes of other programs act on samples that are not measured yet.
+                is_known_ahead=not driven and controls is None and session.is_known_ahead(sensor),
+                report_change=self._report_change,
             )
             for sensor in session.world.sensors
         }
@@ -328,13 +397,61 @@ class LiveRun:
         end = self._count / self._rate
         self._drive(end, {} if states is None else states)
         self._tick_cache.clear()
+        if self._controls is not None:
+            self._apply_changes(self._controls)
+        # Nothing has changed yet if a motion has ended.
+        truth = {} if self._observer is None else self._compute_truth(end)
         readings: dict[str, Reading] = NameDict({}, ARRIVED_SENSOR, names=self._names)
         for name, sensor in self._sensors.items():
             reading = sensor.take_due(end)
             if reading is not None:
                 readings[name] = reading
         self._count += 1
+        if self._observer is not None:
+            self._observer.write(self._make_time_slice(end, truth))
         return Step(end, readings)
+
+    def _report_change(self, change: RunChange) -> None:
+        """Keep a change for the next time slice."""
+        if self._observer is not None:
+            self._changes.append(change)
+        if self._controls is not None:
+            self._controls.update(change)
+
+    def _apply_changes(self, controls: RunControls) -> None:
+        """Apply the changes of other programs to the samples of the next step."""
+        for change in controls.take(self._slice_end):
+            sensor = self._sensors.get(change.name)
+            if sensor is None:
+                self._current.apply(change)
+                self._session = self._current.session
+                for sensor in self._sensors.values():
+                    sensor.session = self._session
+                self._changes.append(change)
+            elif change.property == ON:
+                sensor.switch(on=bool(change.value))
+            elif change.property == RATE:
+                sensor.set_rate(get_number(change))
+            else:
+                sensor.set(change.property, get_number(change))
+
+    def _compute_truth(self, end: float) -> dict[str, Truth]:
+        """Return the truth of the links at its instants in the step that ends at `end` (s)."""
+        start, stop, rate = self._slice_end, math.nextafter(end, math.inf), self._session.truth_rate
+        if find_first_tick(start, rate) == find_first_tick(stop, rate):
+            return {}
+        return self._session.compute_truth(start, stop)
+
+    def _make_time_slice(self, end: float, truth: dict[str, Truth]) -> TimeSlice:
+        """Return what was measured in the step that ends at `end` (s)."""
+        # A time slice is open at its end, a step at its start.
+        start, self._slice_end = self._slice_end, math.nextafter(end, math.inf)
+        readings = {name: one.measured for name, one in self._sensors.items() if one.measured is not None}
+        current = self._session.compute_current(start, self._slice_end)
+        if current is not None:
+            current = current.select_run_by_index(0) if current.time.size else None
+        changes, self._changes = tuple(self._changes), []
+        return TimeSlice(start, self._slice_end, readings, truth, current, changes)
 
     def _drive(self, end: float, states: Mapping[str, State]) -> None:
         if not isinstance(states, Mapping):
@@ -385,15 +502,25 @@ class LiveRun:
         return self._clocks[resolve_name(name, self._clocks, "clock")]
 
     def close(self) -> None:
-        """End the run. Later steps raise an error."""
-        self._closed = True
+        """End the run and its outputs. Later steps raise an error.
+
+        Raises the `RecordingError` of an output that failed. Samples that have not arrived are in the outputs, as in
+        those of a batch run.
+        """
+        was_open, self._closed = not self._closed, True
+        if was_open and self._finalizer is not None:
+            self._finalizer()
 
     def __enter__(self) -> Self:
         """Return the run itself."""
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        """Close the run."""
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Close the run. After an exception the outputs keep what was published."""
+        if kind is not None and self._observer is not None and self._finalizer is not None and not self._closed:
+            self._closed = True
+            self._finalizer.detach()
+            self._observer.salvage()
         self.close()
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from navsense.clock import ArrivalTimes, Clock, ClockRealisation, SensorClock
-from navsense.core.errors import FieldError, NavsenseError, SensorError
+from navsense.core.errors import FieldError, NavsenseError, SensorError, SimulationError
 from navsense.core.random_streams import Draws
-from navsense.core.readings import Reading, make_all_read_only, make_read_only
+from navsense.core.readings import ON, RATE, Reading, RunChange, make_all_read_only, make_read_only
 from navsense.core.ticks import Ticks
-from navsense.core.typing import AnyArray, FloatArray
+from navsense.core.typing import AnyArray, BoolArray, FloatArray
 from navsense.environment.base import Environment
 from navsense.faults.injection import apply_faults, init_faults
 from navsense.faults.schedule import (
@@ -21,7 +23,14 @@ from navsense.faults.schedule import (
 )
 from navsense.motion.base import Motion
 from navsense.sensors import SENSORS
-from navsense.sensors.base import Measurement, check_ideal_values, check_measurement, get_flags, repeat_rows
+from navsense.sensors.base import (
+    Measurement,
+    SupportsAdjustment,
+    check_ideal_values,
+    check_measurement,
+    get_flags,
+    repeat_rows,
+)
 from navsense.world import MountedSensor, World
 
 UNDEFINED_FIELD_REMEDY = "check the position of the model at this time: its motion, and <spherical_coordinates>"
@@ -72,6 +81,7 @@ class SensorRun:
         self._fault_draws = Draws(sensor.faults.processes(), seed, (run, "fault", sensor.name), prefetch=prefetch)
         self._faults = init_faults(sensor.faults, self._fault_draws.initial)
         self._is_unchecked = not _is_built_in(sensor)
+        self._selection: SampleSelection | None = None
 
     def measure(self, ticks: Ticks, ideal: Mapping[str, AnyArray]) -> SensorBlock:
         """Measure the next block. `ticks` must follow those of the last call.
@@ -102,7 +112,19 @@ class SensorRun:
         if not self.sensor.is_always_on:
             emitted = get_flags(measured, len(ticks))["emitted"] & self.sensor.compute_on(ticks.time)
             measured = measured._replace(emitted=emitted)
+        if self._selection is not None:
+            emitted = get_flags(measured, len(ticks))["emitted"]
+            measured = measured._replace(emitted=self._selection.select(ticks, emitted))
         return SensorBlock(measured, self._clock.compute_errors(ticks.time), arrival_after_latency)
+
+    def change(self, change: RunChange) -> None:
+        """Change the sensor from the next block on, which starts at the time of the change.
+
+        Raises `SensorError` for an array that cannot be set, and for an invalid value.
+        """
+        self.sensor = change_sensor(self.sensor, change)
+        if change.property == RATE:
+            self._selection = SampleSelection(get_number(change))
 
     def _measure_with_faults(self, ticks: Ticks, inputs: Mapping[str, AnyArray], draws: FloatArray) -> Measurement:
         """Measure a block with injected faults.
@@ -138,6 +160,60 @@ class SensorRun:
         is_present = ~fault["dropout"]
         valid = arrays.pop(_VALID) & is_present
         return measured._replace(arrays=arrays, valid=valid, emitted=flags["emitted"] & is_present, fault=fault)
+
+
+class SampleSelection:
+    """Selects the samples to publish at a lower rate than that of the measurements.
+
+    Of the samples that a sensor would publish in each period (n / rate, (n + 1) / rate), the first one is published.
+    Its errors and stamps do not change.
+    """
+
+    def __init__(self, rate: float) -> None:
+        """Publish the next sample. `rate` is in Hz."""
+        self._rate, self._last_period = rate, -1
+
+    def select(self, ticks: Ticks, emitted: BoolArray) -> BoolArray:
+        """Return which of the samples (n,) are published. Calls must be consecutive in time."""
+        rows = np.flatnonzero(emitted)
+        periods = np.floor(ticks.index[rows] * (self._rate / ticks.rate) + _PERIOD_TOLERANCE).astype(np.int64)
+        before = np.concatenate([[self._last_period], periods[:-1]])
+        selected = np.zeros(emitted.shape, dtype=np.bool_)
+        selected[rows] = (periods > before)[: rows.size]
+        if periods.size:
+            self._last_period = int(periods[-1])
+        return selected
+
+
+_PERIOD_TOLERANCE = 1e-9
+"""Part of a period by which a sample may be early, because the rates are rounded."""
+
+
+def change_sensor(sensor: MountedSensor, change: RunChange) -> MountedSensor:
+    """Return a sensor after a change that switches it or sets one of its arrays. The rate is that of the measurements.
+
+    Raises `SimulationError` for a sensor without adjustable arrays or another rate, `SensorError` for another array or
+    an invalid value.
+    """
+    if change.property == ON:
+        return sensor.switch(change.time, on=bool(change.value), start=change.time)
+    value = get_number(change)
+    if change.property == RATE:
+        if not 0.0 < value <= sensor.rate:
+            allowed = f"must be above 0 and at most {sensor.rate:g}, the rate of its measurements"
+            raise SimulationError(f"rate of {sensor.name} (Hz)", value, allowed=allowed)
+        return sensor
+    if not isinstance(sensor.spec, SupportsAdjustment):
+        allowed = f"cannot be set: a sensor {sensor.spec.type} has no adjustable array"
+        raise SimulationError(f"array {change.property!r} of {sensor.name}", value, allowed=allowed)
+    return replace(sensor, spec=sensor.spec.adjust(change.property, value))
+
+
+def get_number(change: RunChange) -> float:
+    """Return the value of a change that is a number. Raises `SimulationError` for another one."""
+    if isinstance(change.value, tuple):
+        raise SimulationError(f"{change.property} of {change.name}", change.value, allowed="must be a number")
+    return float(change.value)
 
 
 def compute_ideal(

@@ -80,6 +80,7 @@ class Session:
     sensor_motions, environments: by sensor name. With one run, the environments have its realised current.
     link_motions: of all links, by link name.
     currents: one current per run, or none.
+    current_model: the current without seed and run, None without one.
     has_random_current: true if the runs differ by a random current.
     start: the first state (s) of the motions that follow a live system. Sensors are off before it.
     """
@@ -95,6 +96,7 @@ class Session:
     environments: Mapping[str, Environment]
     currents: tuple[VectorField, ...] = ()
     has_random_current: bool = False
+    current_model: VectorField | None = None
     start: float = 0.0
 
     def __repr__(self) -> str:
@@ -134,6 +136,11 @@ class Session:
         world = replace(self.world, environment=replace(self.world.environment, current=current))
         environments = {name: replace(one, current=current) for name, one in self.environments.items()}
         return replace(self, world=world, runs=(self.runs[index],), currents=(current,), environments=environments)
+
+    def replace_current(self, current: VectorField) -> Session:
+        """Return the session of a single run with another realised current."""
+        environments = {name: replace(one, current=current) for name, one in self.environments.items()}
+        return replace(self, currents=(current,), environments=environments)
 
     def list_motions(self, sensor: MountedSensor) -> tuple[Motion, ...]:
         """Return the motions that a sensor depends on: its own, and those of the surfaces that its rays can hit."""
@@ -217,11 +224,12 @@ class Session:
     ) -> dict[str, Reading]:
         """Return the readings of the first run for start <= t < end (s). Calls must be consecutive in time."""
         readings: dict[str, Reading] = {}
-        for sensor in self.world.sensors:
+        for name, (sensor_run, *_) in sensor_runs.items():
+            sensor = sensor_run.sensor  # it may have changed since the start
             ticks = make_ticks(start, end, sensor.rate)
             if len(ticks):
-                ideal = compute_ideal(sensor, self.sensor_motions[sensor.name], self.environments[sensor.name], ticks)
-                block = sensor_runs[sensor.name][0].measure(ticks, ideal)
+                ideal = compute_ideal(sensor, self.sensor_motions[name], self.environments[name], ticks)
+                block = sensor_run.measure(ticks, ideal)
                 readings[sensor.name] = make_reading(sensor, ticks, ideal, block, self.epoch)
         return readings
 
@@ -321,6 +329,7 @@ def prepare(
         },
         currents=currents,
         has_random_current=current_field is not None and bool(list_random_names(current_field)),
+        current_model=current_field,
         environments={sensor.name: make_environment(world, sensor, scene) for sensor in world.sensors},
         start=max(received, default=0.0),
     )

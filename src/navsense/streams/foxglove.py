@@ -4,7 +4,8 @@
 
 Messages are CDR with definitions of ROS 2. A message is sent at its time of arrival: one with a latency waits for it.
 A channel without subscribers is not encoded. The clients get the simulated time, can pause the run and change its
-speed, and see the parameters of the world. The run starts with the first subscriber, or after SECONDS.
+speed, and see the parameters of the world. They can switch sensors, lower their rates and set the current. The run
+starts with the first subscriber, or after SECONDS.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from __future__ import annotations
 import importlib.util
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from navsense.core.errors import RecordingError, Where
-from navsense.core.readings import TimeSlice, to_nanoseconds
+from navsense.core.errors import NavsenseError, RecordingError, SimulationError, Where
+from navsense.core.readings import CURRENT, RATE, TimeSlice, to_nanoseconds
+from navsense.environment.current.adjustment import PROCESSES
 from navsense.messages.cdr import encode
 from navsense.parameters import list_parameters
 from navsense.recordings.base import check_recorded_run, make_closed_error
@@ -27,7 +30,7 @@ from navsense.recordings.info import RecordedRun, get_version
 from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
 from navsense.simulation.real_time import MIN_SPEED
 from navsense.streams.device_port import CONNECT_TIMEOUT, parse_wait
-from navsense.streams.stream import Pace, Publisher, Stream, StreamUrl
+from navsense.streams.stream import Pace, Publisher, Stream, StreamUrl, SupportsRunChanges
 from navsense.world import World
 
 if TYPE_CHECKING:
@@ -39,7 +42,10 @@ DEFAULT_PORT = 8765
 """The port that the apps of Foxglove propose."""
 
 SPEED, PAUSED = "speed", "paused"
-"""Parameters that a client can set."""
+"""Parameters of the run that a client can set."""
+
+ON_PARAMETER = "is_on"
+"""Name of the parameter that switches a sensor."""
 
 
 @dataclass(frozen=True, order=True)
@@ -68,6 +74,8 @@ class FoxglovePublisher(Publisher):
         self._waiting: list[_Message] = []
         self._count = 0
         self._pace: Pace | None = None
+        self._controls: SupportsRunChanges | None = None
+        self._setters: dict[str, Callable[[object], None]] = {}
         start, end = self._to_time(0.0), self._to_time(recorded_run.requested_duration or 0.0)
         self._time, self._is_open = start, True
         self._server: FoxgloveServer = FoxgloveServer(
@@ -104,6 +112,15 @@ class FoxglovePublisher(Publisher):
         self._pace = pace
         self._server.send_parameters((SPEED, PAUSED))
         self._server.send_playback(self._make_playback_state())
+
+    def attach_controls(self, controls: SupportsRunChanges) -> None:
+        """Let the clients switch the sensors, lower their rates, and set the means of the current."""
+        self._controls = controls
+        for sensor in self._run.world.sensors:
+            self._setters[f"{sensor.name}.{ON_PARAMETER}"] = partial(_switch, controls, sensor.name)
+            self._setters[f"{sensor.name}.{RATE}"] = partial(_set_rate, controls, sensor.name)
+        for process in PROCESSES if controls.has_adjustable_current else ():
+            self._setters[f"{CURRENT}.{process}.mean"] = partial(_set_mean, controls, process)
 
     def write(self, time_slice: TimeSlice) -> None:
         """Send the messages that arrive until the end of a time slice."""
@@ -165,10 +182,22 @@ class FoxglovePublisher(Publisher):
         values: dict[str, Any] = {"world": self._run.world.name, "seed": self._run.seed, "epoch": self._run.epoch}
         if self._pace is not None:
             values |= {SPEED: self._pace.speed, PAUSED: self._pace.is_paused}
-        return values | dict(list_parameters(self._run.world))
+        values |= dict(list_parameters(self._run.world))
+        if (controls := self._controls) is not None:
+            for sensor in controls.sensors:
+                values[f"{sensor.name}.{ON_PARAMETER}"] = controls.is_on(sensor.name)
+                values[f"{sensor.name}.{RATE}"] = controls.get_rate(sensor.name)
+            for process in PROCESSES if controls.has_adjustable_current else ():
+                values[f"{CURRENT}.{process}.mean"] = controls.get_process(process).mean
+        return values
 
     def set_parameter(self, name: str, value: object) -> bool:
-        """Pause the run or change its speed. Return False for other parameters, which cannot be set."""
+        """Pause the run, change its speed, or change it as the services do.
+
+        Return False for an invalid value, with a warning, and for other parameters, which cannot be set.
+        """
+        if name in self._setters:
+            return self._set(name, value)
         if self._pace is None:
             return False
         if name == PAUSED and isinstance(value, bool):
@@ -180,6 +209,15 @@ class FoxglovePublisher(Publisher):
         else:
             return False
         self._server.send_playback(self._make_playback_state())
+        return True
+
+    def _set(self, name: str, value: object) -> bool:
+        """Change a sensor or the current."""
+        try:
+            self._setters[name](value)
+        except NavsenseError as error:
+            LOG.warning("%s: parameter %s: %s", self.url, name, error)
+            return False
         return True
 
     def control_playback(self, *, is_paused: bool, speed: float) -> PlaybackState:
@@ -197,6 +235,26 @@ class FoxglovePublisher(Publisher):
         status = PlaybackStatus.PAUSED if is_paused else PlaybackStatus.PLAYING
         speed = 1.0 if self._pace is None else self._pace.speed
         return PlaybackState(status if self._is_open else PlaybackStatus.ENDED, self._time, speed)
+
+
+def _switch(controls: SupportsRunChanges, name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise SimulationError("value", repr(value), allowed="must be true or false")
+    controls.switch(name, on=value)
+
+
+def _set_rate(controls: SupportsRunChanges, name: str, value: object) -> None:
+    controls.set_rate(name, _check_number(value))
+
+
+def _set_mean(controls: SupportsRunChanges, process: str, value: object) -> None:
+    controls.set_current({f"{process}.mean": _check_number(value)})
+
+
+def _check_number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise SimulationError("value", repr(value), allowed="must be a number")
+    return float(value)
 
 
 def check_library(url: StreamUrl) -> None:

@@ -19,10 +19,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 from navsense.core.errors import FieldError, MotionError, RecordingError, Where
 from navsense.core.plugins import load_plugin
+from navsense.environment.current.adjustment import ChangeValue
+from navsense.environment.current.gauss_markov import AnyGaussMarkovProcess
 from navsense.recordings.info import RecordedRun, RecordingWriter
 from navsense.streams.current import CurrentSubscriber
 from navsense.streams.subscriber import RUN_OPTIONS, DrivenFrame, Subscriber
-from navsense.world import World
+from navsense.world import MountedSensor, World
 
 LOOPBACK = "127.0.0.1"
 """Host of a URL that names none: only programs of this machine can connect."""
@@ -73,6 +75,62 @@ class Pace(Protocol):
     is_paused: bool
 
 
+class SupportsRunChanges(Protocol):
+    """What a stream can change of a run while it goes on: from the next time slice on.
+
+    All methods can be called in any thread, take any unambiguous ending of the full name of a sensor, and check their
+    arguments at once. They raise `NavsenseError` for an invalid request. `simulation.run_controls.RunControls` has
+    their documentation.
+
+    sensors: the sensors, with the changes that act.
+    has_adjustable_current: true if `set_current` can change the current of the world.
+
+    >>> session = ns.simulate(world, 1.0).session
+    >>> controls: ns.streams.SupportsRunChanges = ns.simulation.run_controls.RunControls(session)
+    >>> controls.switch("compass", on=False)
+    >>> controls.is_on("compass")
+    False
+    """
+
+    @property
+    def sensors(self) -> tuple[MountedSensor, ...]:
+        """The sensors."""
+        ...
+
+    @property
+    def has_adjustable_current(self) -> bool:
+        """True if the current can be changed."""
+        ...
+
+    def is_on(self, name: str) -> bool:
+        """Return whether a sensor is on."""
+        ...
+
+    def switch(self, name: str, *, on: bool) -> None:
+        """Switch a sensor on or off."""
+        ...
+
+    def set(self, name: str, array: str, value: float) -> None:
+        """Set an adjustable array."""
+        ...
+
+    def get_rate(self, name: str) -> float:
+        """Return the highest rate (Hz) at which a sensor publishes."""
+        ...
+
+    def set_rate(self, name: str, rate: float) -> None:
+        """Set the highest rate (Hz) at which a sensor publishes."""
+        ...
+
+    def get_process(self, name: str) -> AnyGaussMarkovProcess:
+        """Return a process of the current: "speed", "horizontal_angle" or "vertical_angle"."""
+        ...
+
+    def set_current(self, values: Mapping[str, ChangeValue]) -> None:
+        """Set properties of the current."""
+        ...
+
+
 class Publisher(RecordingWriter):
     """Publishes the time slices of a run.
 
@@ -95,6 +153,9 @@ class Publisher(RecordingWriter):
 
     def attach_pace(self, pace: Pace | None) -> None:
         """Get the pace of the run, None for a run as fast as possible. A stream without controls does nothing."""
+
+    def attach_controls(self, controls: SupportsRunChanges) -> None:
+        """Get the controls of the run, before its first time slice. A stream without services does nothing."""
 
     def salvage(self) -> None:
         """Close: what was published stays published."""

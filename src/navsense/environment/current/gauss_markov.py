@@ -49,7 +49,7 @@ from navsense.core.kernels import kernel
 from navsense.core.random_streams import StreamKey, fill_rows, make_initial_state
 from navsense.core.readings import LONGEST_TIME
 from navsense.core.summaries import format_spec, format_spec_html
-from navsense.core.typing import FloatArray, Quaternion, Times, UInt64Array, Vectors
+from navsense.core.typing import FloatArray, IntArray, Quaternion, Times, UInt64Array, Vectors
 from navsense.core.validation import check_number
 from navsense.environment.current.base import (
     MAX_COORDINATE,
@@ -74,12 +74,26 @@ _NODE_TOLERANCE = 1e-6
 
 
 @kernel
-def _advance(coefficients: FloatArray, rows: FloatArray, draws: FloatArray, state: FloatArray, out: FloatArray) -> None:
-    """Write the processes (p, n + 1) that start at `state` (p,), and update `state`; rows (p,) of draws, or -1."""
+def _advance(
+    coefficients: FloatArray,
+    rows: FloatArray,
+    restarts: FloatArray,
+    draws: FloatArray,
+    state: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Write the processes (p, n + 1) that start at `state` (p,), and update `state`.
+
+    rows: (p,) of draws, or -1. restarts: (p,) node at which a process is at its mean again, or -1.
+    """
     for p in range(coefficients.shape[0]):
         x, phi, q = state[p], coefficients[p, PHI], coefficients[p, Q]
         low, high = coefficients[p, LOW], coefficients[p, HIGH]
         row, classic = int(rows[p]), coefficients[p, CLASSIC] != 0.0
+        restart = int(restarts[p])
+        mean = coefficients[p, MEAN] if classic else 0.0
+        if restart == 0:
+            x = mean
         out[p, 0] = x
         for i in range(1, out.shape[1]):
             x = phi * x
@@ -87,6 +101,8 @@ def _advance(coefficients: FloatArray, rows: FloatArray, draws: FloatArray, stat
                 x += q * (draws[row, i - 1] - 0.5) if classic else q * draws[row, i - 1]
             if classic:
                 x = max(low, min(high, x))
+            if i == restart:
+                x = mean
             out[p, i] = x
         state[p] = x
 
@@ -187,6 +203,7 @@ class RandomCurrentModel:
     turn, sign: horizontal angle from the world's x axis, h = turn + sign a.
     surface: world height of the water surface, m.
     outside: rule outside the depths of the layers.
+    restarts: (p,) the last node at which each process was set to its mean; -1 for none.
     """
 
     name: str
@@ -199,6 +216,7 @@ class RandomCurrentModel:
     sign: float = 1.0
     surface: float = 0.0
     outside: OutsideRule = "hold"
+    restarts: tuple[int, ...] = ()
 
     @cached_property
     def is_classic(self) -> bool:
@@ -219,19 +237,57 @@ class RandomCurrent:
         coefficients = model.coefficients
         count = CLASSIC_NODES_PER_CHUNK if model.is_classic else NODES_PER_CHUNK
         self._chunk_size = max(16, min(count, _MAX_CHUNK_CELLS // model.depths.size))
-        active = np.flatnonzero(coefficients[:, Q] > 0.0)
-        self._rows = np.full(len(model.names), -1.0)
-        self._rows[active] = np.arange(active.size)
+        active = self._list_active_processes()
         states = np.empty((active.size, 4), dtype=np.uint64)
         for row, p in enumerate(active):
-            key: StreamKey = (run, "current", model.name, model.names[p], "classic" if model.is_classic else "drift")
-            states[row] = make_initial_state(seed, key)
+            states[row] = self._make_initial_state(int(p))
         values = coefficients[:, MEAN].copy() if model.is_classic else np.zeros(len(model.names))
         if not model.is_classic and active.size:
             values[active] = coefficients[active, START] * self._draw(states, 1)[:, 0]
         self._states: list[UInt64Array] = [states]
         self._start_values: list[FloatArray] = [values]
         self._chunks: OrderedDict[int, FloatArray] = OrderedDict()
+        self._first_chunk = 0
+
+    def _list_active_processes(self) -> IntArray:
+        """Return the processes (k,) that have noise, and set the row of the draws of each process."""
+        active = np.flatnonzero(self._model.coefficients[:, Q] > 0.0)
+        self._rows = np.full(len(self._model.names), -1.0)
+        self._rows[active] = np.arange(active.size)
+        return active
+
+    def _make_initial_state(self, process: int) -> UInt64Array:
+        """Return the state (4,) of the random stream of a process at t = 0."""
+        model = self._model
+        kind = "classic" if model.is_classic else "drift"
+        key: StreamKey = (self._run, "current", model.name, model.names[process], kind)
+        return make_initial_state(self._seed, key)
+
+    def restart(self, index: int, process: AnyGaussMarkovProcess, time: float) -> RandomCurrent:
+        """Return the current after one of its processes was replaced at `time` (s), for this time and later ones.
+
+        The process is at its mean at the last node up to `time`, and then draws the numbers that the old one would
+        have drawn. The other processes continue. The number of nodes per second does not change.
+        """
+        model = self._model
+        node = math.floor(time * model.rate + (_NODE_TOLERANCE if model.is_classic else 0.0))
+        chunk = node // self._chunk_size
+        coefficients = model.coefficients.copy()
+        coefficients[index] = process.discretise(model.rate)
+        restarts = list(model.restarts or (-1,) * len(model.names))
+        restarts[index] = node
+        with self._lock:
+            self._get_vectors(chunk)
+            old_rows, states = self._rows, self._states[chunk - self._first_chunk]
+            values = self._start_values[chunk - self._first_chunk].copy()
+        new = RandomCurrent(replace(model, coefficients=coefficients, restarts=tuple(restarts)), self._seed, self._run)
+        rows = [
+            states[int(old_rows[p])] if old_rows[p] >= 0.0 else self._make_initial_state(p)
+            for p in new._list_active_processes().tolist()
+        ]
+        new._first_chunk = chunk
+        new._states, new._start_values = [np.array(rows, dtype=np.uint64).reshape(-1, 4)], [values]
+        return new
 
     def _draw(self, states: UInt64Array, count: int) -> FloatArray:
         """Return the next draws (rows, count) and advance the states."""
@@ -241,12 +297,20 @@ class RandomCurrent:
         fill_rows(states, uniform, np.arange(rows), np.ones(rows, dtype=np.int64), out)
         return out
 
-    def _compute_states(self, chunk: int) -> FloatArray:
-        """Return the processes (p, chunk_size + 1) at the nodes of a chunk whose start is known."""
-        states, values = self._states[chunk].copy(), self._start_values[chunk].copy()
+    def _compute_states(self, index: int) -> FloatArray:
+        """Return the processes (p, chunk_size + 1) at the nodes of a chunk whose start is known.
+
+        index: that of the chunk, counted from the first one.
+        """
+        states, values = self._states[index].copy(), self._start_values[index].copy()
         out = np.empty((values.size, self._chunk_size + 1))
-        _advance(self._model.coefficients, self._rows, self._draw(states, self._chunk_size), values, out)
-        if chunk + 1 == len(self._start_values):
+        model, first = self._model, (self._first_chunk + index) * self._chunk_size
+        restarts = np.full(values.size, -1.0)
+        if model.restarts:
+            nodes = np.array(model.restarts) - first
+            restarts = np.where((nodes >= 0) & (nodes <= self._chunk_size), nodes, -1.0)
+        _advance(model.coefficients, self._rows, restarts, self._draw(states, self._chunk_size), values, out)
+        if index + 1 == len(self._start_values):
             self._states.append(states)
             self._start_values.append(values)
         return out
@@ -256,10 +320,11 @@ class RandomCurrent:
         if chunk in self._chunks:
             self._chunks.move_to_end(chunk)
             return self._chunks[chunk]
-        while len(self._start_values) <= chunk:
+        index = chunk - self._first_chunk
+        while len(self._start_values) <= index:
             self._compute_states(len(self._start_values) - 1)
         model, out = self._model, np.empty((self._chunk_size + 1, self._model.depths.size, 3))
-        states = self._compute_states(chunk)
+        states = self._compute_states(index)
         _write_vectors(model.coefficients, model.processes_per_layer, model.sign, model.turn, states, out)
         self._chunks[chunk] = out
         if len(self._chunks) > _MAX_CACHED_CHUNKS:
@@ -283,6 +348,8 @@ class RandomCurrent:
                     allowed = f"must be from 0 to {LONGEST_TIME:g} s"
                     raise FieldError("instant (s)", instant, row=done, allowed=allowed)
                 chunk = math.floor(instant * model.rate + (0.0 if linear else _NODE_TOLERANCE)) // self._chunk_size
+                if chunk < self._first_chunk:
+                    raise FieldError("instant (s)", instant, row=done, allowed="must not be before the last change")
                 first, vectors = chunk * self._chunk_size, self._get_vectors(chunk)
                 done = _interpolate(position_w, time, done, first, model.rate, linear, vectors, *layers, out)
         if done < 0:
@@ -293,7 +360,10 @@ class RandomCurrent:
     def rotate(self, rotation: Quaternion) -> RandomCurrent:
         """Return the current in a world rotated by `rotation`. Raises `FieldError` unless about the vertical."""
         turn = self._model.turn + compute_vertical_rotation_angle(rotation)
-        return RandomCurrent(replace(self._model, turn=turn), self._seed, self._run)
+        rotated = RandomCurrent(replace(self._model, turn=turn), self._seed, self._run)
+        rotated._first_chunk = self._first_chunk
+        rotated._states, rotated._start_values = self._states[:1], self._start_values[:1]
+        return rotated
 
 
 def make_depth_error(depths: FloatArray, depth: float, row: int) -> FieldError:
@@ -502,10 +572,11 @@ class GaussMarkovCurrent:
         check_current_name(self.name)
         check_coordinate("heading of a current (rad)", self.heading)
         check_number("mean speed of a current (m/s)", self.speed.mean, -MAX_SPEED, MAX_SPEED, error=FieldError)
-        discretise_all(self._processes)
+        discretise_all(self.processes)
 
     @property
-    def _processes(self) -> tuple[AnyGaussMarkovProcess, ...]:
+    def processes(self) -> tuple[AnyGaussMarkovProcess, ...]:
+        """The processes of speed and angles, those of angles without limits that span the full circle."""
         return (self.speed, drop_circle_limits(self.horizontal_angle), self.vertical_angle)
 
     @property
@@ -516,7 +587,7 @@ class GaussMarkovCurrent:
     def realise(self, seed: int, run: int) -> RandomCurrent:
         """Return the field (m/s) of one run."""
         names = ("speed", "horizontal_angle", "vertical_angle")
-        coefficients, rate = discretise_all(self._processes)
+        coefficients, rate = discretise_all(self.processes)
         model = RandomCurrentModel(self.name, coefficients, names, 3, np.zeros(1), rate, -self.heading)
         return RandomCurrent(model, seed, run)
 

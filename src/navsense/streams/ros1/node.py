@@ -81,6 +81,7 @@ class Service:
     """A service of the node.
 
     type, md5: as in `std_srvs/SetBool`, and of its definition.
+    other_types: other types with the same bytes, by MD5 sum. A client that asks for one of them gets it.
     handle: returns the response to a request, both in the serialisation of ROS 1. It is called in the thread of the
         node and must not wait. It raises `ValueError` for an invalid request.
     """
@@ -89,6 +90,7 @@ class Service:
     type: str
     md5: str
     handle: Callable[[bytes], bytes]
+    other_types: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -450,17 +452,18 @@ class Ros1Node:
         service, problem = self._services.get(name), ""
         if service is None:
             problem = f"service {name} is not offered by {self.caller_id}"
-        elif md5 not in ("*", service.md5):
+        elif md5 not in ("*", service.md5, *service.other_types):
             problem = f"service {name} is {service.type} with md5sum {service.md5}, not {md5}"
         if service is None or problem:
             self._refuse(peer, problem)
             return
+        kind = service.other_types.get(md5, service.type)
         answer = {
             "callerid": self.caller_id,
-            "md5sum": service.md5,
-            "request_type": f"{service.type}Request",
-            "response_type": f"{service.type}Response",
-            "type": service.type,
+            "md5sum": md5 if md5 in service.other_types else service.md5,
+            "request_type": f"{kind}Request",
+            "response_type": f"{kind}Response",
+            "type": kind,
         }
         if fields.get("probe") == "1":
             self._reply(peer, format_header(answer))

@@ -7,11 +7,12 @@ starts with the first subscriber, or after SECONDS.
 
 Topics and messages are those of a `.bag`. A message is sent at its time of arrival: one with a latency waits for it. A
 topic without subscribers is not encoded. All messages of a topic in a time slice are sent in one block.
+
+Services pause the run, switch and set its sensors, and set its current (`streams.services`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
 import logging
 import os
@@ -38,7 +39,9 @@ from navsense.recordings.topic_names import CLOCK, TRANSFORMS
 from navsense.streams.device_port import CONNECT_TIMEOUT, parse_wait
 from navsense.streams.ros1.master import Master, MasterError, Registration
 from navsense.streams.ros1.node import Packet, Ros1Node, Ros1Topic, Service
-from navsense.streams.stream import LOOPBACK, Pace, Publisher, StreamUrl
+from navsense.streams.ros1.services import SET_BOOL_MD5, make_service
+from navsense.streams.services import list_services
+from navsense.streams.stream import LOOPBACK, Pace, Publisher, StreamUrl, SupportsRunChanges
 from navsense.world import World
 
 LOG = logging.getLogger(__name__)
@@ -51,9 +54,6 @@ PACKET_BYTES = 1 << 17
 
 ABORT_TIMEOUT = 0.5
 """Longest time (s) to unregister the topics of an aborted run."""
-
-SET_BOOL_MD5 = hashlib.md5(b"bool databool success\nstring message", usedforsecurity=False).hexdigest()
-"""MD5 sum of `std_srvs/SetBool`: of its request and its response."""
 
 NODE_NAME = re.compile(r"/?[A-Za-z][A-Za-z0-9_]*(/[A-Za-z][A-Za-z0-9_]*)*")
 """Names of nodes."""
@@ -178,7 +178,15 @@ class Ros1Publisher(Publisher):
             text = b"paused" if pace.is_paused else b"running"
             return b"\1" + len(text).to_bytes(4, "little") + text
 
-        service = Service(f"{self._node.caller_id}/pause", "std_srvs/SetBool", SET_BOOL_MD5, handle)
+        self._add_service(Service(f"{self._node.caller_id}/pause", "std_srvs/SetBool", SET_BOOL_MD5, handle))
+
+    def attach_controls(self, controls: SupportsRunChanges) -> None:
+        """Offer the services of `streams.services`."""
+        for service in list_services(controls, self._run.world, self._run.topics):
+            self._add_service(make_service(service))
+
+    def _add_service(self, service: Service) -> None:
+        """Offer a service and register it."""
         self._node.add_service(service)
         self._master.add(Registration(service.name, service.type, self._node.service_uri))
 

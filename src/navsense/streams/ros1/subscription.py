@@ -31,6 +31,9 @@ MAX_PUBLISHERS = 32
 CONNECT_TIMEOUT = 3.0
 """Longest time (s) to connect, of a call of the Slave API, and until the header is complete."""
 
+RECEIVE_PERIOD = 0.0025
+"""Least time (s) from one read of a connection to the next."""
+
 PART_TIMEOUT = 5.0
 """Time (s) after which an incomplete message ends the connection."""
 
@@ -297,6 +300,8 @@ class Subscription:
                 return
             progress = time.monotonic()
             received += data
+            # A thread that wakes for each message of 1 kHz costs more than the messages.
+            time.sleep(RECEIVE_PERIOD)
 
     def _pass_messages(self, connection: Connection, received: bytearray) -> int:
         """Pass the complete messages to the receiver, and return their bytes. Raises `PeerError`."""

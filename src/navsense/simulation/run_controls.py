@@ -1,0 +1,305 @@
+"""Changes of a run while it goes on: sensors on and off, references, rates of publication, and the mean current.
+
+    controls = RunControls(session)
+    for time_slice in compute_controlled_slices(session, controls, longest=0.05):
+        ...                                       # another thread calls controls.switch("dvl", on=False)
+
+A change acts from the start of the next time slice on. It does not depend on how the run is cut into time slices: a run
+with the same changes at the same times is equal to the last bit.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from navsense.core.errors import NavsenseError, SimulationError
+from navsense.core.names import resolve_name
+from navsense.core.readings import CURRENT, ON, RATE, RunChange, TimeSlice
+from navsense.environment.current.adjustment import (
+    PROCESSES,
+    AdjustableCurrent,
+    ChangedCurrent,
+    ChangeValue,
+    is_adjustable,
+)
+from navsense.environment.current.gauss_markov import AnyGaussMarkovProcess
+from navsense.sensors.base import SupportsAdjustment, get_max_age
+from navsense.simulation.sensor_run import change_sensor, get_number
+from navsense.simulation.session import LONGEST_TIME_SLICE, Session
+from navsense.world import MountedSensor
+
+LOG = logging.getLogger(__name__)
+"""Logs each change with its time."""
+
+MAX_CHANGES = 100_000
+"""Largest number of changes of one run. A recording has all of them."""
+
+NEXT = math.nan
+"""Time of a change that waits for the next time slice."""
+
+
+class RunControls:
+    """Requests for changes, by name of a sensor. All methods can be called in any thread.
+
+    A request is checked at once. Of several requests for the same property in one time slice, the last one acts.
+    Names can be any unambiguous ending of a full name.
+
+    >>> session = ns.simulate(world, 1.0, seed=7).session
+    >>> controls = ns.simulation.run_controls.RunControls(session)
+    >>> controls.switch("compass", on=False)
+    >>> controls.set_rate("imu", 100.0)
+    >>> controls.is_on("compass"), [change.property for change in controls.take(0.5)]
+    (False, ['on', 'rate'])
+    """
+
+    def __init__(self, session: Session, scheduled: Sequence[RunChange] = ()) -> None:
+        """Start before the first time slice. `scheduled` are changes at given times, such as those of a recording.
+
+        Raises `SimulationError`, `SensorError` and `FieldError` for changes that the world of the session cannot have.
+        """
+        self._lock = threading.Lock()
+        self._sensors = {sensor.name: sensor for sensor in session.world.sensors}
+        self._rates = {sensor.name: sensor.rate for sensor in session.world.sensors}
+        self._current = make_adjustable_current(session)
+        self._waiting: dict[tuple[str, str], RunChange] = {}
+        self._time, self._count = 0.0, 0
+        self._scheduled = sorted(map(self._resolve, scheduled), key=lambda change: change.time)
+        self._check(self._scheduled)
+
+    @property
+    def sensors(self) -> tuple[MountedSensor, ...]:
+        """The sensors, with the changes that act."""
+        with self._lock:
+            return tuple(self._sensors.values())
+
+    @property
+    def has_adjustable_current(self) -> bool:
+        """True if `set_current` can change the current of the world."""
+        return self._current is not None
+
+    def is_on(self, name: str) -> bool:
+        """Return whether a sensor is on, or will be from the next time slice on. Raises `UnknownNameError`."""
+        with self._lock:
+            sensor = self._sensors[resolve_name(name, self._sensors, "sensor")]
+            waiting = self._waiting.get((sensor.name, ON))
+            return bool(sensor.compute_on(np.array([self._time]))[0] if waiting is None else waiting.value)
+
+    def get_rate(self, name: str) -> float:
+        """Return the highest rate (Hz) at which a sensor publishes, now or from the next time slice on.
+
+        Raises `UnknownNameError`.
+        """
+        with self._lock:
+            name = resolve_name(name, self._sensors, "sensor")
+            waiting = self._waiting.get((name, RATE))
+            return self._rates[name] if waiting is None else get_number(waiting)
+
+    def get_process(self, name: str) -> AnyGaussMarkovProcess:
+        """Return one of the `PROCESSES` of the current, as it is or will be from the next time slice on.
+
+        Raises `SimulationError` if the current cannot be changed.
+        """
+        with self._lock:
+            current = self._current
+            if current is None:
+                raise _make_current_error()
+            for change in self._waiting.values():
+                if change.name not in self._sensors:
+                    current = current.check(change.property, change.value)
+            return current.get_process(name)
+
+    def switch(self, name: str, *, on: bool) -> None:
+        """Switch a sensor on or off. Its errors continue while it is off. Raises `UnknownNameError`."""
+        self._request([RunChange(NEXT, name, ON, on)])
+
+    def set(self, name: str, array: str, value: float) -> None:
+        """Set an adjustable array, such as an altimeter's "vertical_reference".
+
+        Raises `UnknownNameError`, `SimulationError` for a sensor without adjustable arrays, `SensorError` for another
+        array or value.
+        """
+        self._request([RunChange(NEXT, name, array, value)])
+
+    def set_rate(self, name: str, rate: float) -> None:
+        """Publish at a lower rate (Hz): the first sample of each period. The measurements do not change.
+
+        Raises `UnknownNameError`, and `SimulationError` for a rate above that of the measurements.
+        """
+        self._request([RunChange(NEXT, name, RATE, rate)])
+
+    def set_current(self, values: Mapping[str, ChangeValue]) -> None:
+        """Set properties of the current, of `environment.current.adjustment.CURRENT_PROPERTIES`: all or none.
+
+        Raises `SimulationError` for a world without a current that can be changed, `FieldError` for other properties
+        and invalid values.
+        """
+        changes = []
+        for name, value in values.items():
+            plain = tuple(map(float, value)) if isinstance(value, Sequence) else float(value)
+            changes.append(RunChange(NEXT, CURRENT, name, plain))
+        self._request(changes)
+
+    def _resolve(self, change: RunChange) -> RunChange:
+        """Return a change with the full name of its sensor. Raises `UnknownNameError`."""
+        if change.name == CURRENT and CURRENT not in self._sensors:
+            return change
+        return replace(change, name=resolve_name(change.name, self._sensors, "sensor"))
+
+    def _request(self, changes: Sequence[RunChange]) -> None:
+        """Check requests and keep them for the next time slice."""
+        with self._lock:
+            changes = [self._resolve(change) for change in changes]
+            self._check([*self._waiting.values(), *changes])
+            for change in changes:
+                self._waiting[change.name, change.property] = change
+
+    def _check(self, changes: Sequence[RunChange]) -> None:
+        """Raise the error of a change that is not possible."""
+        if self._count + len(changes) > MAX_CHANGES:
+            raise SimulationError("changes of a run", len(changes), allowed=f"must be at most {MAX_CHANGES}")
+        current = self._current
+        for change in changes:
+            if change.name in self._sensors:
+                change_sensor(self._sensors[change.name], replace(change, time=max(self._time, 0.0)))
+            elif current is None:
+                raise _make_current_error()
+            else:
+                current = current.check(change.property, change.value)
+
+    def take(self, time: float) -> tuple[RunChange, ...]:
+        """Return the changes that act from `time` (s) on, the start of the next time slice."""
+        with self._lock:
+            self._time = time
+            due = sum(change.time <= time for change in self._scheduled)
+            changes = [*self._scheduled[:due], *(replace(change, time=time) for change in self._waiting.values())]
+            self._scheduled = self._scheduled[due:]
+            self._waiting.clear()
+            self._count += len(changes)
+            for change in changes:
+                self._update(change)
+        for change in changes:
+            LOG.info("t = %.9g s: %s: %s = %s", change.time, change.name, change.property, change.value)
+        return tuple(changes)
+
+    def update(self, change: RunChange) -> None:
+        """Get a change that the caller of a live run has made."""
+        with self._lock:
+            self._time = max(self._time, change.time)
+            self._update(change)
+
+    def _update(self, change: RunChange) -> None:
+        """Keep what a change has set."""
+        if change.name not in self._sensors:
+            self._current = self._current and self._current.check(change.property, change.value)
+            return
+        self._sensors[change.name] = change_sensor(self._sensors[change.name], change)
+        if change.property == RATE:
+            self._rates[change.name] = get_number(change)
+
+    def get_next_time(self) -> float:
+        """Return the time (s) of the next scheduled change, infinity without one."""
+        return self._scheduled[0].time if self._scheduled else math.inf
+
+
+def _make_current_error() -> SimulationError:
+    allowed = "cannot be changed: only a uniform current and one with a random speed and direction can"
+    return SimulationError("current of the world", allowed=allowed)
+
+
+def list_adjustable_arrays(sensor: MountedSensor) -> tuple[str, ...]:
+    """Return the names of the arrays of a sensor that can be set."""
+    spec = sensor.spec
+    if not isinstance(spec, SupportsAdjustment):
+        return ()
+    names = []
+    for output in spec.outputs:
+        try:
+            spec.adjust(output.name, 0.0)
+        except NavsenseError:
+            continue
+        names.append(output.name)
+    return tuple(names)
+
+
+def make_adjustable_current(session: Session) -> AdjustableCurrent | None:
+    """Return the current of the first run for changes; None if it cannot be changed."""
+    model = session.current_model
+    if model is None or not is_adjustable(model):
+        return None
+    return AdjustableCurrent(model, session.currents[0], session.seed, session.runs[0], session.world.max_step_size)
+
+
+class CurrentChanges:
+    """The current of the first run of a session with its changes.
+
+    session: the session with the current of now, for the next time slice.
+    """
+
+    def __init__(self, session: Session) -> None:
+        """Start with the current of the session."""
+        self.session = session
+        self._current = make_adjustable_current(session)
+        self._history = ChangedCurrent(session.currents[:1], (0.0,)) if session.currents else None
+        self._memory = max((get_max_age(sensor.spec) for sensor in session.world.sensors), default=0.0)
+
+    def apply(self, change: RunChange) -> None:
+        """Change the current at the time of the change. Raises `SimulationError` if the world has none to change."""
+        if self._current is None or self._history is None:
+            raise _make_current_error()
+        self._current = self._current.change(change.property, change.value, change.time)
+        self._history = self._history.add(self._current.field, change.time, self._memory)
+        self.session = self.session.replace_current(self._history)
+
+
+class ControlledRun:
+    """The first run of a session, with the changes of its controls."""
+
+    def __init__(self, session: Session, controls: RunControls) -> None:
+        """Start before the first time slice."""
+        self._controls, self._sensor_runs = controls, session.open_sensor_runs()
+        self._current = CurrentChanges(session)
+
+    def compute_slices(self, start: float, end: float) -> Iterator[TimeSlice]:
+        """Yield the time slice start <= t < end (s), in parts if there are scheduled changes in it.
+
+        Calls must be consecutive in time.
+        """
+        while start < end:
+            changes = self._controls.take(start)
+            self._apply(changes)
+            stop = min(end, self._controls.get_next_time())
+            yield replace(self._current.session.compute_slice(start, stop, self._sensor_runs), changes=changes)
+            start = stop
+
+    def _apply(self, changes: Sequence[RunChange]) -> None:
+        """Apply changes at the start of a time slice."""
+        for change in changes:
+            if change.name in self._sensor_runs:
+                self._sensor_runs[change.name][0].change(change)
+            else:
+                self._current.apply(change)
+
+
+def compute_controlled_slices(
+    session: Session, controls: RunControls, longest: float = LONGEST_TIME_SLICE
+) -> Iterator[TimeSlice]:
+    """Yield the time slices of the first run, each of at most `longest` (s), with the changes of the controls."""
+    run = ControlledRun(session, controls)
+    for start, end in session.split_time_slices(longest):
+        yield from run.compute_slices(start, end)
+
+
+__all__ = [
+    "PROCESSES",
+    "ControlledRun",
+    "RunControls",
+    "compute_controlled_slices",
+    "list_adjustable_arrays",
+    "make_adjustable_current",
+]
