@@ -303,7 +303,7 @@ def test_address_of_another_machine_is_an_error(network: None, run: Run) -> None
 
 def test_missing_library_is_an_error_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(RecordingError, match=r"ROS 2 needs cyclonedds; pip install 'navsense\[ros2\]'"):
+    with pytest.raises(RecordingError, match=r"ros2 needs cyclonedds; pip install 'navsense\[ros2\]'"):
         streams.check_url("ros2://")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from typing import Any
 
 import zenoh
@@ -44,6 +45,7 @@ class ZenohClient:
         self._session = _open(mode='"client"', connect__endpoints=f'["tcp/127.0.0.1:{port}"]')
         self.samples: list[tuple[str, bytes, bytes]] = []
         self._subscriber = self._session.declare_subscriber(key, self._receive)
+        time.sleep(0.2)  # until the router knows it
 
     def _receive(self, sample: Any) -> None:
         attachment = b"" if sample.attachment is None else sample.attachment.to_bytes()

@@ -8,14 +8,15 @@ The session is a client of a router, which programs of ROS 2 need too. Source: t
 
 from __future__ import annotations
 
+import secrets
 import struct
 import time
-import uuid
 from contextlib import suppress
 from typing import Any
 
 import zenoh
 from zenoh import ext
+from zenoh import open as open_session
 
 from navsense.core.errors import RecordingError, Where
 from navsense.messages.cdr import MessageEncoder
@@ -48,7 +49,7 @@ class ZenohTopicWriter:
     def __init__(self, publisher: Any, listener_publisher: Any) -> None:
         """Listen for subscribers."""
         self._publisher = publisher
-        self._gid, self._count = uuid.uuid4().bytes, 0
+        self._gid, self._count = secrets.token_bytes(16), 0
         self.dropped = self.reader_count = 0
         self._listener = listener_publisher.declare_matching_listener(self._match)
         self.has_readers = bool(listener_publisher.matching_status.matching)
@@ -77,7 +78,7 @@ class ZenohNode:
             allowed = "must be jazzy: rmw_zenoh needs type hashes, which Humble lacks"
             raise RecordingError("distribution of ROS", "humble", where=where, allowed=allowed)
         try:
-            self._session = zenoh.open(make_settings(address))
+            self._session = open_session(make_settings(address))
         except zenoh.ZError as error:
             remedy = "start it: ros2 run rmw_zenoh_cpp rmw_zenohd"
             allowed = f"does not answer: {str(error).partition(' at /')[0]}"
