@@ -290,7 +290,8 @@ def test_close_releases_every_file_and_thread(simulator: Simulator) -> None:
             pass
         if not count:
             before = process.num_fds(), threading.active_count()
-    assert (process.num_fds(), threading.active_count()) == before
+    # A socket of an earlier test can close in the meantime.
+    wait_until(lambda: process.num_fds() <= before[0] and threading.active_count() <= before[1])
 
 
 def test_missing_topic_is_an_error_with_those_that_are_there(simulator: Simulator) -> None:
