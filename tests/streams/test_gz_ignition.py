@@ -28,6 +28,7 @@ from navsense.motion.base import LogContext
 from navsense.recordings.info import make_recorded_run
 from navsense.runner.run import Run
 from navsense.simulation.real_time import RealTimeLimiter
+from navsense.simulation.run_controls import RunControls
 from navsense.streams.gz.publisher import GzPublisher
 from navsense.streams.subscriber import DrivenFrame, StampedState, Subscriber
 from tests.streams.network_namespace import network_namespace
@@ -407,6 +408,28 @@ def test_service_tool_lists_the_service_and_pauses_the_run(tool: Path, run: Run)
         assert pace.is_paused
         assert not call(service_tool, *call_pause, "data: false").strip()  # protobuf omits false
         assert not pace.is_paused
+
+
+@pytest.mark.requirement("LIV-3", "LIV-8")
+def test_service_tool_changes_the_run(tool: Path, run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    """A request that is not possible fails, and the log has the reason."""
+    service_tool, controls = tool.with_name("ign-transport-service"), RunControls(run.session)
+
+    def request(service: str, kind: str, text: str) -> str:
+        types = ["--reqtype", f"ignition.msgs.{kind}", "--reptype", "ignition.msgs.Boolean"]
+        return call(service_tool, "-s", service, *types, "--timeout", "20000", "-r", text).strip()
+
+    with streams.open_publisher("gz://?partition=sea&version=11&wait=0", make_recorded_run(run.session)) as publisher:
+        publisher.attach_controls(controls)
+        names = [f"{ALTIMETER}/{name}" for name in ("change_state", "set_rate", "set_reference_altitude")]
+        assert set(call(service_tool, "-l").split()) == {*names, f"{IMU}/change_state", f"{IMU}/set_rate"}
+        assert request(f"{IMU}/change_state", "Boolean", "data: false") == "data: true"
+        assert not controls.is_on("imu")
+        assert request(f"{ALTIMETER}/set_rate", "Double", "data: 5") == "data: true"
+        assert controls.get_rate("alt") == 5.0
+        assert request(f"{ALTIMETER}/set_reference_altitude", "Double", "data: 3.5") == "data: true"
+        assert request(f"{ALTIMETER}/set_rate", "Double", "data: 1000") == "Service call failed"
+    assert "set_rate: request of tcp://127.0.0.1:" in caplog.text
 
 
 def test_topic_tool_shows_the_clock(tool: Path, run: Run) -> None:

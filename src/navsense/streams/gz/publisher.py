@@ -20,18 +20,19 @@ import numpy as np
 from navsense.core.errors import RecordingError, Where
 from navsense.core.readings import TimeSlice, to_nanoseconds
 from navsense.messages.base import NANOSECONDS_PER_SECOND
-from navsense.messages.gz import PACKAGE, VARINT, encode_int, encode_nested
+from navsense.messages.gz import PACKAGE, encode_int, encode_nested
 from navsense.recordings.base import check_recorded_run, make_closed_error
 from navsense.recordings.gazebo import GazeboPackage, NumberedEncoder
-from navsense.recordings.gazebo_poses import iterate_fields
 from navsense.recordings.info import RecordedRun
 from navsense.recordings.message_builder import list_true_stamps
 from navsense.streams.gz.discovery import AdvertisedTopic
 from navsense.streams.gz.node import GzNode, GzTopic, import_zmq
+from navsense.streams.gz.run_services import decode_boolean, encode_boolean, make_handler
 from navsense.streams.gz.settings import OPTIONS, Settings, read_settings
 from navsense.streams.gz.subscriber import GZ_MOTION_OPTIONS, open_subscriber
 from navsense.streams.gz.versions import get_package, get_type_name
-from navsense.streams.stream import Pace, Publisher, Stream, StreamUrl
+from navsense.streams.services import list_services
+from navsense.streams.stream import Pace, Publisher, Stream, StreamUrl, SupportsRunChanges
 from navsense.world import World
 
 LOG = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ class GzPublisher(Publisher):
         package = get_package(settings.version)
         _check_sensors(url, recorded_run.world, package)
         self._run, self._wait, self._is_open = recorded_run, settings.wait, True
-        self._world_name = settings.world or recorded_run.world.name
+        self._world_name, self._has_other_world = settings.world or recorded_run.world.name, bool(settings.world)
         sensors = package.list_sensors(recorded_run)
         self._encoders = {sensor.name: NumberedEncoder(package, sensor) for sensor in sensors}
         topics = {name: self._make_topic(settings, name) for name in self._encoders}
@@ -94,17 +95,25 @@ class GzPublisher(Publisher):
 
         def handle(request: bytes) -> bytes:
             pace.is_paused = decode_boolean(request)
-            return encode_int(2, pace.is_paused)
+            return encode_boolean(pace.is_paused)
 
         name = f"/world/{self._world_name}/pause"
         self._node.add_service(name, BOOLEAN_TYPE, BOOLEAN_TYPE, handle)
 
+    def attach_controls(self, controls: SupportsRunChanges) -> None:
+        """Offer the services of `streams.services`."""
+        for service in list_services(controls, self._run.world, self._run.topics):
+            request_type, response_type, handler = make_handler(service)
+            self._node.add_service(self._rename_world(service.name), request_type, response_type, handler)
+
+    def _rename_world(self, name: str) -> str:
+        """Return the name of a topic or service with the world of the URL."""
+        return WORLD_PREFIX.sub(lambda _: f"/world/{self._world_name}/", name) if self._has_other_world else name
+
     def _make_topic(self, settings: Settings, name: str) -> AdvertisedTopic:
         """Return the topic of a sensor."""
         topic = self._run.topics.get_sensor_topic(name, "measured")
-        if settings.world:
-            topic = WORLD_PREFIX.sub(lambda _: f"/world/{settings.world}/", topic)
-        return AdvertisedTopic(settings.make_topic(topic), self._encoders[name].type)
+        return AdvertisedTopic(settings.make_topic(self._rename_world(topic)), self._encoders[name].type)
 
     @property
     def subscriber_count(self) -> int:
@@ -157,12 +166,6 @@ def encode_clock(stamp: int) -> bytes:
     seconds, nanoseconds = divmod(stamp, NANOSECONDS_PER_SECOND)
     time = encode_int(1, seconds) + encode_int(2, nanoseconds)
     return encode_nested(1, encode_nested(1, time)) + encode_nested(4, time)
-
-
-def decode_boolean(data: bytes) -> bool:
-    """Return the value of a `Boolean`. Raises `ValueError`."""
-    values = [value for tag, value in iterate_fields(data) if tag == 2 << 3 | VARINT]
-    return bool(values and values[-1])
 
 
 def _check_sensors(url: StreamUrl, world: World, package: GazeboPackage) -> None:
