@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-ELSEWHERE = frozenset(("seabed", "outputs"))
+ELSEWHERE = frozenset(("seabed", "outputs", "gz_sim_system"))
 """Examples that a separate test runs."""
 
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.stem not in ELSEWHERE)

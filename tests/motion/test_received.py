@@ -105,8 +105,8 @@ def test_weights_equal_a_fitted_polynomial() -> None:
     values = np.array([0.3, -0.2, 0.5, 0.9, -0.4])
     fitted = np.polynomial.Polynomial.fit(time, values, 4)
     first, second = compute_derivative_weights(time, 3)
-    assert float(first @ values) == pytest.approx(fitted.deriv(1)(time[3]), rel=1e-10)
-    assert float(second @ values) == pytest.approx(fitted.deriv(2)(time[3]), rel=1e-10)
+    assert float(first @ values) == pytest.approx(fitted.deriv(1)(time[3]), rel=1e-10, abs=0.0)
+    assert float(second @ values) == pytest.approx(fitted.deriv(2)(time[3]), rel=1e-10, abs=0.0)
 
 
 def complete(times: FloatArray, poses: list[ns.Pose]) -> list[tuple[float, ns.State]]:

@@ -18,7 +18,7 @@ from scipy.spatial.transform import Rotation
 import navsense as ns
 from navsense.core.errors import MotionError
 from navsense.core.pose import Pose, from_rpy
-from navsense.motion import CommandLimits, Drive, VelocityCommands, velocity_commands
+from navsense.motion import CommandFollower, CommandLimits, Drive, VelocityCommands, velocity_commands
 from navsense.motion.base import MotionBlock
 from navsense.motion.velocity_commands import DriveKind
 from navsense.simulation.session import prepare
@@ -513,3 +513,31 @@ def test_a_model_keeps_the_commands_that_it_gets() -> None:
     for robot, end in ((model, (6.0, 2.0, 0.0)), (planar, (6.0, 0.0, 0.0))):
         assert robot.root_motion is robot.root_motion is not None
         np.testing.assert_array_equal(robot.root_motion.at(np.ones(1)).position_w, [end])
+
+
+@pytest.mark.requirement("LIV-7")
+@pytest.mark.parametrize(("limits", "drive"), [*LIMITS, *((one, Drive("d")) for one in STEERING), (None, None)])
+def test_commands_that_arrive_step_by_step_give_the_same_motion(
+    limits: CommandLimits | None, drive: Drive | None
+) -> None:
+    """Steps of 20 ms cut the ramps. Each command begins at a step; the start is not upright."""
+    steps = np.cumsum([0, *np.random.default_rng(6).integers(5, 90, 11)])
+    twists = make_random_commands(6)[1]
+    if drive is None and limits is not None:
+        drive = Drive("d", "free")
+    drive = replace(drive, limits=limits) if drive and limits else drive
+    start = Pose((1.0, 2.0, 3.0), from_rpy(0.1, 0.2, 0.9))
+    motion = VelocityCommands(steps * 0.02, twists).place(drive, start)
+    follower = CommandFollower(drive, start)
+    received = []
+    for step in range(int(steps[-1])):
+        follower.advance(0.02, twists[np.flatnonzero(steps <= step)[-1]].tolist())
+        received.append(np.concatenate((follower.pose, follower.twist)))
+    inside = np.setdiff1d(np.arange(1, steps[-1] + 1), steps)
+    block = motion.at(inside * 0.02)
+    rows = np.array(received)[inside - 1]
+    rotation = Rotation.from_quat(block.rotation_wb, scalar_first=True)
+    np.testing.assert_allclose(rows[:, :3], block.position_w, rtol=0.0, atol=1e-11)
+    np.testing.assert_allclose(rows[:, 3:7], block.rotation_wb, rtol=0.0, atol=1e-11)
+    np.testing.assert_allclose(rotation.apply(rows[:, 7:10]), block.velocity_w, rtol=0.0, atol=1e-11)
+    np.testing.assert_allclose(rows[:, 10:], block.angular_velocity_b, rtol=0.0, atol=1e-11)

@@ -1,4 +1,4 @@
-"""A master and subscribers of ROS 1 from the specification, on Python's XML-RPC.
+"""A master, subscribers and publishers of ROS 1 from the specification, on Python's XML-RPC.
 
 Sources: the ROS wiki, "ROS/Master_API", "ROS/Slave_API", "ROS/TCPROS" and "ROS/Connection Header".
 """
@@ -25,7 +25,7 @@ class _Server(ThreadingMixIn, SimpleXMLRPCServer):
 class RosMaster:
     """A master with the calls that publishers and subscribers need.
 
-    publishers: node -> URI by topic.
+    publishers, subscribers: node -> URI by topic.
     types: type by topic.
     services: address by service.
     calls: the calls so far.
@@ -33,6 +33,7 @@ class RosMaster:
 
     def __init__(self, port: int = 0) -> None:
         self.publishers: dict[str, dict[str, str]] = {}
+        self.subscribers: dict[str, dict[str, str]] = {}
         self.types: dict[str, str] = {}
         self.services: dict[str, str] = {}
         self.calls: list[tuple[str, ...]] = []
@@ -45,6 +46,7 @@ class RosMaster:
             "registerService",
             "unregisterService",
             "registerSubscriber",
+            "unregisterSubscriber",
             "getSystemState",
             "getTopicTypes",
         ):
@@ -56,12 +58,21 @@ class RosMaster:
         self.calls.append(("registerPublisher", caller, topic, kind))
         self.publishers.setdefault(topic, {})[caller] = uri
         self.types[topic] = kind
+        self._announce(topic)
         return [1, "registered", []]
 
     def unregisterPublisher(self, caller: str, topic: str, uri: str) -> list[Any]:  # noqa: N802
         self.calls.append(("unregisterPublisher", caller, topic))
         known = self.publishers.get(topic, {})
-        return [1, "unregistered", int(known.get(caller) == uri and bool(known.pop(caller)))]
+        count = int(known.get(caller) == uri and bool(known.pop(caller)))
+        self._announce(topic)
+        return [1, "unregistered", count]
+
+    def _announce(self, topic: str) -> None:
+        """Call publisherUpdate of all subscribers of a topic."""
+        for uri in self.subscribers.get(topic, {}).values():
+            node: Any = ServerProxy(uri)
+            assert node.publisherUpdate(MASTER, topic, list(self.publishers.get(topic, {}).values()))[0] == 1
 
     def registerService(self, caller: str, service: str, address: str, uri: str) -> list[Any]:  # noqa: N802
         self.services[service] = address
@@ -71,10 +82,20 @@ class RosMaster:
         return [1, "unregistered", int(self.services.get(service) == address and bool(self.services.pop(service)))]
 
     def registerSubscriber(self, caller: str, topic: str, kind: str, uri: str) -> list[Any]:  # noqa: N802
+        self.calls.append(("registerSubscriber", caller, topic, kind))
+        self.subscribers.setdefault(topic, {})[caller] = uri
         return [1, "subscribed", list(self.publishers.get(topic, {}).values())]
 
+    def unregisterSubscriber(self, caller: str, topic: str, uri: str) -> list[Any]:  # noqa: N802
+        known = self.subscribers.get(topic, {})
+        return [1, "unregistered", int(known.get(caller) == uri and bool(known.pop(caller)))]
+
     def getSystemState(self, caller: str) -> list[Any]:  # noqa: N802
-        return [1, "state", [[[topic, list(nodes)] for topic, nodes in self.publishers.items() if nodes], [], []]]
+        lists = [
+            [[topic, list(nodes)] for topic, nodes in part.items() if nodes]
+            for part in (self.publishers, self.subscribers)
+        ]
+        return [1, "state", [*lists, []]]
 
     def getTopicTypes(self, caller: str) -> list[Any]:  # noqa: N802
         return [1, "types", [[topic, kind] for topic, kind in self.types.items()]]
@@ -214,3 +235,78 @@ class RosSubscriber:
         self._thread.join(60.0)
         assert not self._thread.is_alive()
         return self.messages
+
+
+class RosPublisher:
+    """A node that publishes one topic. It registers at a master, and sends what the test gives to its subscribers.
+
+    fields: of its connection header, which differ from the right ones.
+    headers: those of its subscribers so far.
+    """
+
+    def __init__(
+        self, master: RosMaster, topic: str, kind: str, md5: str, node: str = "/gazebo", **fields: str
+    ) -> None:
+        self.master, self.topic, self.kind, self.node = master, topic, kind, node
+        self.headers: list[dict[str, str]] = []
+        self.connections: list[socket.socket] = []
+        self._fields = {"callerid": node, "md5sum": md5, "type": kind, "topic": topic, "latching": "0", **fields}
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._api = _Server(("127.0.0.1", 0), logRequests=False, allow_none=False)
+        self._api.register_function(self.requestTopic, "requestTopic")
+        self.uri = f"http://127.0.0.1:{self._api.server_address[1]}/"
+        targets = (self._accept, lambda: self._api.serve_forever(0.02))
+        self._threads = [threading.Thread(target=target) for target in targets]
+        for thread in self._threads:
+            thread.start()
+        self.register()
+
+    def register(self) -> None:
+        """Register at the master."""
+        self.master.registerPublisher(self.node, self.topic, self.kind, self.uri)
+
+    def unregister(self) -> None:
+        """Unregister at the master."""
+        self.master.unregisterPublisher(self.node, self.topic, self.uri)
+
+    def requestTopic(self, caller: str, topic: str, protocols: list[Any]) -> list[Any]:  # noqa: N802
+        assert (topic, protocols) == (self.topic, [["TCPROS"]])
+        return [1, "ready", ["TCPROS", "127.0.0.1", self._listener.getsockname()[1]]]
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection = self._listener.accept()[0]
+            except OSError:
+                return
+            header = unpack_header(receive(connection, struct.unpack("<I", receive(connection, 4))[0]))
+            connection.sendall(pack_header(self._fields))
+            if header.get("tcp_nodelay") == "1":
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.connections.append(connection)
+            self.headers.append(header)
+
+    def send(self, *messages: bytes) -> None:
+        """Send messages with their lengths to all subscribers."""
+        self.send_bytes(b"".join(struct.pack("<I", len(message)) + message for message in messages))
+
+    def send_bytes(self, data: bytes) -> None:
+        """Send bytes to all subscribers."""
+        for connection in self.connections:
+            connection.sendall(data)
+
+    def disconnect(self) -> None:
+        """Close the connections."""
+        for connection in self.connections:
+            connection.close()
+        self.connections.clear()
+
+    def vanish(self) -> None:
+        """End as a program that is killed: the master still lists the node."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._api.shutdown()
+        self._api.server_close()
+        for thread in self._threads:
+            thread.join()
+        self.disconnect()

@@ -1,4 +1,4 @@
-"""Gazebo transport with Debian's Ignition Transport 11: its command-line tools, and a subscriber in C++.
+"""Gazebo transport with Debian's Ignition Transport 11: its command-line tools, and a program in C++.
 
     apt-get install --no-install-recommends ignition-transport-cli libignition-transport-dev libignition-msgs-dev g++
 
@@ -24,14 +24,17 @@ import pytest
 import navsense as ns
 from navsense import streams
 from navsense.messages.gz import MESSAGES
+from navsense.motion.base import LogContext
 from navsense.recordings.info import make_recorded_run
 from navsense.runner.run import Run
+from navsense.simulation.real_time import RealTimeLimiter
 from navsense.streams.gz.publisher import GzPublisher
+from navsense.streams.subscriber import DrivenFrame, StampedState, Subscriber
 from tests.streams.network_namespace import network_namespace
 
 pytest.importorskip("zmq", reason="needs pyzmq (pip install 'navsense[gz]')")
 
-pytestmark = [pytest.mark.compiled, pytest.mark.timeout(300), pytest.mark.requirement("LIV-3:publish")]
+pytestmark = [pytest.mark.compiled, pytest.mark.timeout(300), pytest.mark.requirement("LIV-3")]
 
 TOPIC_TOOL = Path("/usr/libexec/ignition/transport11/ign-transport-topic")
 PROTO = Path("/usr/include/ignition/msgs8/ignition/msgs")
@@ -55,29 +58,117 @@ WORLD = """\
 PREFIX = "/world/sea/model/auv/link/base/sensor"
 IMU, ALTIMETER = f"{PREFIX}/imu/imu", f"{PREFIX}/alt/altimeter"
 
-SUBSCRIBER = """\
+PROGRAM = """\
 #include <atomic>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <string>
+#include <thread>
+#include <ignition/math/Quaternion.hh>
 #include <ignition/msgs/imu.pb.h>
+#include <ignition/msgs/pose_v.pb.h>
+#include <ignition/msgs/scene.pb.h>
 #include <ignition/transport/Node.hh>
 
-int main(int, char **argv)
+namespace math = ignition::math;
+namespace msgs = ignition::msgs;
+
+static void wait()
+{
+  std::string line;
+  std::getline(std::cin, line);
+}
+
+static void subscribe(const std::string &topic)
 {
   std::atomic<int> count{0};
   double sum = 0.0;
   ignition::transport::Node node;
-  std::function<void(const ignition::msgs::IMU &)> receive = [&](const ignition::msgs::IMU &message)
+  std::function<void(const msgs::IMU &)> receive = [&](const msgs::IMU &message)
   {
     sum += message.angular_velocity().x();
     ++count;
   };
-  node.Subscribe(argv[1], receive);
-  std::string line;
-  std::getline(std::cin, line);
+  node.Subscribe(topic, receive);
+  wait();
   std::printf("%d %.17g\\n", count.load(), sum);
+}
+
+template <typename Entity> static Entity *name(Entity *entity, const std::string &text, int number)
+{
+  entity->set_name(text);
+  entity->set_id(number);
+  return entity;
+}
+
+static bool answer(msgs::Scene &scene)
+{
+  name(name(scene.add_model(), "other", 20)->add_link(), "arm", 21);
+  auto robot = name(scene.add_model(), "robot", 8);
+  name(robot->add_link(), "base", 9);
+  name(robot->add_link(), "arm", 10);
+  return true;
+}
+
+static void move(msgs::Pose *pose, const math::Vector3d &position, const math::Quaterniond &rotation)
+{
+  pose->mutable_position()->set_x(position.X());
+  pose->mutable_position()->set_y(position.Y());
+  pose->mutable_position()->set_z(position.Z());
+  pose->mutable_orientation()->set_w(rotation.W());
+  pose->mutable_orientation()->set_x(rotation.X());
+  pose->mutable_orientation()->set_y(rotation.Y());
+  pose->mutable_orientation()->set_z(rotation.Z());
+}
+
+static void print(const math::Vector3d &position, const math::Quaterniond &rotation)
+{
+  std::printf(" %a %a %a %a %a %a %a", position.X(), position.Y(), position.Z(),
+              rotation.W(), rotation.X(), rotation.Y(), rotation.Z());
+}
+
+// Poses as SceneBroadcaster sends them: local names, relative to the parent. Prints those of robot and robot::arm.
+static void simulate(int count)
+{
+  ignition::transport::Node node;
+  auto publisher = node.Advertise<msgs::Pose_V>("/world/demo/dynamic_pose/info");
+  std::function<bool(msgs::Scene &)> service = answer;
+  node.Advertise("/world/demo/scene/info", service);
+  wait();
+  const bool isConnected = publisher.HasConnections();
+  auto next = std::chrono::steady_clock::now();
+  for (int i = 0; i < count; ++i)
+  {
+    const double t = i / 1000.0;
+    const math::Vector3d place(std::sin(t) / 3.0, 2.0 * t, -1.0), reach(0.5, t / 7.0, 0.25);
+    const math::Quaterniond heading(0.3 * t, 0.2, t), turn(std::sin(9.0 * t), 0.0, 0.1);
+    msgs::Pose_V message;
+    message.mutable_header()->mutable_stamp()->set_sec(i / 1000);
+    message.mutable_header()->mutable_stamp()->set_nsec(i % 1000 * 1000000);
+    move(name(message.add_pose(), "other", 20), reach, turn);
+    move(name(message.add_pose(), "robot", 8), place, heading);
+    move(name(message.add_pose(), "arm", 21), place, turn);
+    move(name(message.add_pose(), "arm", 10), reach, turn);
+    publisher.Publish(message);
+    print(place, heading);
+    print(place + heading.RotateVector(reach), heading * turn);
+    std::printf(" %d\\n", isConnected);
+    std::this_thread::sleep_until(next += std::chrono::milliseconds(1));
+  }
+  std::fflush(stdout);
+  wait();
+}
+
+int main(int, char **argv)
+{
+  if (std::string(argv[1]) == "simulate")
+    simulate(std::atoi(argv[2]));
+  else
+    subscribe(argv[1]);
 }
 """
 
@@ -98,8 +189,8 @@ def tool(network: None) -> Path:
 
 
 @pytest.fixture(scope="module")
-def subscriber(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the program of a subscriber in C++."""
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a program in C++ that subscribes to a topic, or is a simulator."""
     pkg_config, compiler = shutil.which("pkg-config"), shutil.which("g++")
     if pkg_config is None or compiler is None:
         pytest.skip("needs g++ and pkg-config")
@@ -111,10 +202,10 @@ def subscriber(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     if flags.returncode:
         pytest.skip("needs libignition-transport-dev and libignition-msgs-dev of Debian")
-    folder = tmp_path_factory.mktemp("subscriber")
-    (folder / "subscriber.cc").write_text(SUBSCRIBER, encoding="utf-8")
-    program = folder / "subscriber"
-    subprocess.run([compiler, "-O1", "-o", program, folder / "subscriber.cc", *flags.stdout.split()], check=True)
+    folder = tmp_path_factory.mktemp("program")
+    (folder / "program.cc").write_text(PROGRAM, encoding="utf-8")
+    program = folder / "program"
+    subprocess.run([compiler, "-O1", "-o", program, folder / "program.cc", *flags.stdout.split()], check=True)
     return program
 
 
@@ -143,7 +234,7 @@ def publish(run: Run, publisher: streams.Publisher, delay: float = 0.0) -> None:
 
 def test_topic_tool_lists_the_topics_and_their_types(tool: Path, run: Run) -> None:
     with streams.open_publisher("gz://?partition=sea&version=11&wait=0", make_recorded_run(run.session)) as publisher:
-        assert call(tool, "-l").split() == [ALTIMETER, IMU]
+        assert call(tool, "-l").split() == ["/clock", ALTIMETER, IMU]
         address = publisher.url.partition("?")[0].replace("gz", "tcp")
         shown = call(tool, "-i", "-t", IMU)
         assert shown.splitlines()[-1].strip() == f"{address}, ignition.msgs.IMU"
@@ -177,9 +268,9 @@ def _parse_vector(body: str) -> list[float]:
     return [float(fields.get(axis, 0.0)) for axis in "xyz"]
 
 
-def test_subscriber_in_cpp_receives_every_message(subscriber: Path, network: None, run: Run) -> None:
+def test_subscriber_in_cpp_receives_every_message(program: Path, network: None, run: Run) -> None:
     url = "gz://?partition=sea&version=11&wait=60"
-    with subprocess.Popen([subscriber, IMU], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+    with subprocess.Popen([program, IMU], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         with streams.open_publisher(url, make_recorded_run(run.session)) as publisher:
             publisher.wait_for_subscriber()
             assert isinstance(publisher, GzPublisher)
@@ -187,16 +278,16 @@ def test_subscriber_in_cpp_receives_every_message(subscriber: Path, network: Non
             publish(run, publisher)
             assert publisher._node._discovery.registered_topics == {f"@/sea@{IMU}"}
         time.sleep(0.5)
-        count, total = program.communicate("\n", timeout=30.0)[0].split()
+        count, total = process.communicate("\n", timeout=30.0)[0].split()
     assert int(count) == 400
     assert abs(float(total)) > 1e-6
     assert float(total) == np.cumsum(run["imu"]["angular_velocity"][:, 0])[-1]
 
 
 def test_subscriber_in_cpp_of_another_version_is_a_warning(
-    subscriber: Path, network: None, run: Run, caplog: pytest.LogCaptureFixture
+    program: Path, network: None, run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with subprocess.Popen([subscriber, IMU], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+    with subprocess.Popen([program, IMU], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         url = "gz://?partition=sea&version=15&wait=60"
         with streams.open_publisher(url, make_recorded_run(run.session)) as publisher:
             publisher.wait_for_subscriber()
@@ -206,18 +297,18 @@ def test_subscriber_in_cpp_of_another_version_is_a_warning(
                 assert time.monotonic() < end
                 assert publisher.subscriber_count > 0
                 time.sleep(0.05)
-        assert program.communicate("\n", timeout=30.0)[0] == "0 0\n"
+        assert process.communicate("\n", timeout=30.0)[0] == "0 0\n"
     assert "may expect another type than gz.msgs.IMU; choose ?version= of the subscriber" in caplog.text
 
 
-def test_subscriber_in_cpp_that_is_killed_is_noticed(subscriber: Path, network: None, run: Run) -> None:
+def test_subscriber_in_cpp_that_is_killed_is_noticed(program: Path, network: None, run: Run) -> None:
     with streams.open_publisher("gz://?partition=sea&version=11&wait=0", make_recorded_run(run.session)) as publisher:
-        with subprocess.Popen([subscriber, IMU], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        with subprocess.Popen([program, IMU], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             end = time.monotonic() + 30.0
             while not publisher.subscriber_count:
                 assert time.monotonic() < end
                 time.sleep(0.01)
-            program.kill()
+            process.kill()
         assert isinstance(publisher, GzPublisher)
         topics = publisher._node.topics.values()
         while any(topic.has_subscribers for topic in topics):
@@ -236,6 +327,100 @@ def test_topic_tool_reads_messages_with_statistics(tool: Path, run: Run, monkeyp
         threading.Timer(1.0, echo.terminate).start()
         text = echo.communicate(timeout=30.0)[0]
     assert re.findall(r'key: "seq"\s+value: "(\d+)"', text) == [str(n) for n in range(40)]
+
+
+def receive(subscriber: Subscriber, count: int) -> list[StampedState]:
+    received: list[StampedState] = []
+    end = time.monotonic() + 60.0
+    while len(received) < count:
+        assert time.monotonic() < end
+        received += subscriber.receive(0.1)
+    return received
+
+
+@pytest.mark.requirement("LIV-3", "LIV-7")
+def test_every_pose_of_a_simulator_in_cpp_is_received(program: Path, network: None, tmp_path: Path) -> None:
+    """At 1 kHz. The model bitwise; the arm, whose local name repeats, is the product with the tree of the scene."""
+    count, output = 1000, tmp_path / "poses.txt"
+    frame, url = DrivenFrame("robot::base", LogContext(model="robot")), "gz://?version=11&partition=sea&wait=60"
+    with (
+        output.open("w", encoding="utf-8") as file,
+        subprocess.Popen([program, "simulate", str(count)], stdin=subprocess.PIPE, stdout=file, text=True) as process,
+        streams.open_subscriber(url, frame) as model,
+        streams.open_subscriber(f"{url}&link=arm&topic=/world/demo/dynamic_pose/info", frame) as arm,
+    ):
+        assert process.stdin is not None
+        time.sleep(0.5)  # until ZeroMQ has connected
+        process.stdin.write("\n")
+        process.stdin.flush()
+        received = [receive(one, count) for one in (model, arm)]
+        process.communicate("\n", timeout=30.0)
+    rows = [line.split() for line in output.read_text(encoding="utf-8").splitlines()]
+    assert {row[-1] for row in rows} == {"1"}  # HasConnections
+    expected = np.array([[float.fromhex(text) for text in row[:-1]] for row in rows])
+    states = [np.array([[*one.state.pose.position, *one.state.pose.rotation] for one in part]) for part in received]
+    for part in received:
+        assert [one.stamp for one in part] == [k * 1_000_000 for k in range(count)]
+    np.testing.assert_array_equal(states[0], expected[:, :7])
+    np.testing.assert_allclose(states[1], expected[:, 7:], rtol=0, atol=4e-15)
+
+
+@pytest.mark.requirement("LIV-3", "LIV-7")
+def test_odometry_of_the_topic_tool_is_received(tool: Path) -> None:
+    text = """
+        header { stamp { sec: 12 nsec: 5 } data { key: "child_frame_id" value: "robot/base_footprint" } }
+        pose { position { x: 1.5 z: -0.25 } orientation { w: 0.6 z: 0.8 } }
+        twist { linear { x: 0.125 } angular { z: -2 } }"""
+    command = [tool, "-t", "/odometry", "-m", "ignition.msgs.Odometry", "-p", text]
+    url = "gz://?version=11&partition=sea&wait=60&topic=/odometry"
+    is_received = threading.Event()
+
+    def publish_again() -> None:
+        while not is_received.is_set():
+            subprocess.run(command, check=True, capture_output=True)
+
+    thread = threading.Thread(target=publish_again)
+    thread.start()
+    try:
+        with streams.open_subscriber(url, DrivenFrame("robot::base", LogContext(model="robot"))) as subscriber:
+            received = receive(subscriber, 1)[0]
+    finally:
+        is_received.set()
+        thread.join()
+    assert received.stamp == 12_000_000_005
+    pose = ns.Pose((1.5, 0.0, -0.25), (0.6, 0.0, 0.0, 0.8))
+    twist = ns.State(pose, (0.125, 0.0, 0.0), angular_velocity=(0.0, 0.0, -2.0), frame="body")
+    assert received.state == twist
+
+
+@pytest.mark.requirement("LIV-3", "LIV-8")
+def test_service_tool_lists_the_service_and_pauses_the_run(tool: Path, run: Run) -> None:
+    service_tool = tool.with_name("ign-transport-service")
+    pace, kind = RealTimeLimiter(1.0), "ignition.msgs.Boolean"
+    call_pause = ["-s", "/world/sea/pause", "--reqtype", kind, "--reptype", kind, "--timeout", "20000", "-r"]
+    with streams.open_publisher("gz://?partition=sea&version=11&wait=0", make_recorded_run(run.session)) as publisher:
+        publisher.attach_pace(pace)
+        assert call(service_tool, "-l").split() == ["/world/sea/pause"]
+        shown = call(service_tool, "-i", "-s", "/world/sea/pause").splitlines()[-1]
+        assert re.fullmatch(rf"tcp://127\.0\.0\.1:\d+, {kind}, {kind}", shown.strip())
+        assert call(service_tool, *call_pause, "data: true").strip() == "data: true"
+        assert pace.is_paused
+        assert not call(service_tool, *call_pause, "data: false").strip()  # protobuf omits false
+        assert not pace.is_paused
+
+
+def test_topic_tool_shows_the_clock(tool: Path, run: Run) -> None:
+    with subprocess.Popen([tool, "-e", "-t", "/clock"], stdout=subprocess.PIPE, text=True) as echo:
+        url = "gz://?partition=sea&version=11&wait=60"
+        with streams.open_publisher(url, make_recorded_run(run.session)) as publisher:
+            publisher.wait_for_subscriber()
+            publish(run, publisher)
+        threading.Timer(1.0, echo.terminate).start()
+        text = echo.communicate(timeout=30.0)[0]
+    bodies = re.findall(r"^sim {(.*?)^}", text, re.DOTALL | re.MULTILINE)
+    clocks = [dict(re.findall(r"(sec|nsec): (\d+)", body)) for body in bodies]
+    stamps = [int(clock.get("sec", 0)) * 10**9 + int(clock.get("nsec", 0)) for clock in clocks]
+    assert stamps == [10_000_000 * k for k in range(200)]  # the ground truth has 100 Hz
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Protocol
@@ -25,11 +26,16 @@ from navsense.runner.run import Run
 from navsense.streams import Publisher, Stream, register_stream
 from navsense.streams import stream as stream_module
 from tests.streams.foxglove_client import FoxgloveClient
+from tests.streams.gazebo_classic_server import GazeboServer, GazeboSubscription, read_frame
 from tests.streams.network_namespace import network_namespace
 from tests.streams.ros1_peers import RosMaster, RosSubscriber
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "json_udp.py"
 JSON_UDP: Stream = runpy.run_path(str(EXAMPLE))["STREAM"]
+
+DVL = '<sensor name="dvl" type="dvl"><update_rate>50</update_rate><dvl><max>20</max></dvl></sensor>'
+IMU = '<sensor name="imu" type="imu"><update_rate>50</update_rate></sensor>'
+"""The sensor of the world: Gazebo Classic has no message for a DVL."""
 
 WORLD = """\
 <sdf version="1.12" xmlns:navsense="https://navsense.org/sdf">
@@ -40,7 +46,7 @@ WORLD = """\
     </model>
     <model name="auv">
       <link name="base">
-        <sensor name="dvl" type="dvl"><update_rate>50</update_rate><dvl><max>20</max></dvl></sensor>
+        {sensor}
       </link>
     </model>
   </world>
@@ -214,6 +220,43 @@ class Ros1Subscriber:
         self.subscriber.finish()
 
 
+class GazeboSubscriber:
+    """A subscriber of the topic of one IMU. It finds the publisher through a master of the test."""
+
+    connects = True
+    server: GazeboServer
+
+    @staticmethod
+    def make_url(scheme: str, host: str) -> str:
+        return f"{scheme}://{host}:{GazeboSubscriber.server.port}?wait=0"
+
+    @staticmethod
+    def find_port(url: str) -> int:
+        GazeboSubscriber.server.wait(lambda: bool(GazeboSubscriber.server.publishers))
+        return int(next(iter(GazeboSubscriber.server.publishers.values())).port)
+
+    def __init__(self, url: str) -> None:
+        self.find_port(url)
+        (publish,) = self.server.publishers.values()
+        self.received = bytearray()
+        self.subscription = GazeboSubscription(publish)
+        self.thread = threading.Thread(target=self.read)
+        self.thread.start()
+
+    def read(self) -> None:
+        while (data := read_frame(self.subscription.connection)) is not None:
+            self.received += data
+        self.subscription.connection.close()
+
+    def leave(self) -> None:
+        """Disconnect."""
+        self.subscription.connection.shutdown(socket.SHUT_RDWR)
+
+    def finish(self) -> None:
+        self.thread.join(60.0)
+        assert not self.thread.is_alive()
+
+
 class GzSubscriber:
     """A peer of Gazebo transport, which receives the messages of one DVL."""
 
@@ -232,8 +275,8 @@ class GzSubscriber:
 
         self.received, self.is_leaving = bytearray(), False
         self.peer = GzPeer()
-        wait_until(lambda: bool(self.peer.adverts))
-        (self.advert,) = self.peer.adverts.values()
+        wait_until(lambda: len(self.peer.adverts) == 2)
+        (self.advert,) = (advert for advert in self.peer.adverts.values() if not advert.topic.endswith("/clock"))
         self.peer.subscribe(self.advert.topic)
         self.thread = threading.Thread(target=self.read, daemon=True)
         self.thread.start()
@@ -265,7 +308,7 @@ def free_port(kind: socket.SocketKind) -> int:
         return int(probe.getsockname()[1])
 
 
-AnySubscriber = TcpSubscriber | UdpSubscriber | FoxgloveSubscriber | GzSubscriber | Ros1Subscriber
+AnySubscriber = TcpSubscriber | UdpSubscriber | FoxgloveSubscriber | GazeboSubscriber | GzSubscriber | Ros1Subscriber
 
 SUBSCRIBERS: dict[str, type[AnySubscriber]] = {
     "pd0+tcp": TcpSubscriber,
@@ -274,6 +317,7 @@ SUBSCRIBERS: dict[str, type[AnySubscriber]] = {
     "nmea+tcp": TcpSubscriber,
     "json+udp": UdpSubscriber,
     "foxglove": FoxgloveSubscriber,
+    "gazebo": GazeboSubscriber,
     "gz": GzSubscriber,
     "ros1": Ros1Subscriber,
 }
@@ -282,7 +326,7 @@ SUBSCRIBERS: dict[str, type[AnySubscriber]] = {
 
 @pytest.fixture(params=[pytest.param(one, id=one.scheme) for one in (*streams.STREAMS, JSON_UDP)])
 def stream(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stream]:
-    """Return each stream of navsense, and that of the example. ROS 1 has a master, Gazebo transport its own network."""
+    """Return each stream of navsense, and that of the example. Some have a master, or a network of their own."""
     monkeypatch.setattr(stream_module, "_STREAMS", dict(stream_module._STREAMS))
     stream: Stream = request.param
     register_stream(stream)
@@ -290,6 +334,10 @@ def stream(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         pytest.importorskip("zmq", reason="needs pyzmq (pip install 'navsense[gz]')")
         with network_namespace():
             yield stream
+    elif stream.scheme == "gazebo":
+        GazeboSubscriber.server = GazeboServer()
+        yield stream
+        GazeboSubscriber.server.close()
     elif stream.scheme == "ros1":
         Ros1Subscriber.master = RosMaster()
         yield stream
@@ -298,23 +346,60 @@ def stream(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         yield stream
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> ns.World:
-    path = tmp_path_factory.mktemp("sea") / "sea.sdf"
-    path.write_text(WORLD, encoding="utf-8")
-    return ns.load(path)
+class Runs:
+    """A world with one sensor, and runs of it."""
+
+    def __init__(self, folder: Path, sensor: str) -> None:
+        path = folder / "sea.sdf"
+        path.write_text(WORLD.format(sensor=sensor), encoding="utf-8")
+        self.world = ns.load(path)
+
+    @cached_property
+    def run(self) -> Run:
+        """A short run: its 80 datagrams fit into the buffer of a socket."""
+        return ns.simulate(self.world, 1.6, seed=3, epoch=1000)
+
+    @cached_property
+    def long_run(self) -> Run:
+        """A run with more samples than the buffers of a socket hold."""
+        return ns.simulate(self.world, 1600.0, seed=3, epoch=1000, truth_rate=1.0)
 
 
 @pytest.fixture(scope="module")
-def run(world: ns.World) -> Run:
-    """Return a short run: its 80 datagrams fit into the buffer of a socket."""
-    return ns.simulate(world, 1.6, seed=3, epoch=1000)
+def dvl_runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    return Runs(tmp_path_factory.mktemp("dvl"), DVL)
 
 
 @pytest.fixture(scope="module")
-def long_run(world: ns.World) -> Run:
-    """Return a run with more samples than the buffers of a socket hold."""
-    return ns.simulate(world, 1600.0, seed=3, epoch=1000, truth_rate=1.0)
+def imu_runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    return Runs(tmp_path_factory.mktemp("imu"), IMU)
+
+
+@pytest.fixture
+def runs(stream: Stream, dvl_runs: Runs, imu_runs: Runs) -> Runs:
+    """Return the runs of a world with a sensor that the stream publishes."""
+    return imu_runs if stream.scheme == "gazebo" else dvl_runs
+
+
+@pytest.fixture
+def world(dvl_runs: Runs) -> ns.World:
+    return dvl_runs.world
+
+
+@pytest.fixture
+def run(runs: Runs) -> Run:
+    return runs.run
+
+
+@pytest.fixture
+def long_run(runs: Runs) -> Run:
+    return runs.long_run
+
+
+def count_samples(run: Run) -> int:
+    """Return the number of samples of the only sensor."""
+    (reading,) = run.values()
+    return int(reading.emitted.sum())
 
 
 def is_server(stream: Stream) -> bool:
@@ -372,7 +457,7 @@ def test_subscribers_receive_every_sample(stream: Stream, run: Run) -> None:
         for subscriber in subscribers:
             subscriber.finish()
             received.append(bytes(subscriber.received))
-    assert len(received[0]) > 50 * int(run["dvl"].emitted.sum())
+    assert len(received[0]) > 50 * count_samples(run)
     assert set(received) == {received[0]}
     if stream.scheme == "json+udp":
         stamps = [json.loads(line)["stamp"] for line in received[0].splitlines()]
@@ -415,7 +500,7 @@ def test_publisher_does_not_wait_for_a_subscriber_that_does_not_read(stream: Str
         publisher.close()
     for subscriber in subscribers:
         subscriber.finish()
-        assert len(subscriber.received) > 50 * int(long_run["dvl"].emitted.sum())
+        assert len(subscriber.received) > 50 * count_samples(long_run)
 
 
 def test_disconnected_subscriber_does_not_affect_others(stream: Stream, run: Run) -> None:
@@ -430,7 +515,7 @@ def test_disconnected_subscriber_does_not_affect_others(stream: Stream, run: Run
     if is_server(stream):
         staying.finish()
         leaving.finish()
-        assert len(staying.received) > 50 * int(run["dvl"].emitted.sum())
+        assert len(staying.received) > 50 * count_samples(run)
 
 
 def test_host_defaults_to_loopback(stream: Stream, run: Run) -> None:
@@ -459,11 +544,11 @@ def test_closed_publisher_releases_its_port_and_rejects_writes(stream: Stream, r
             probe.bind(("127.0.0.1", port))
 
 
-def test_check_opens_no_connection(stream: Stream, world: ns.World) -> None:
+def test_check_opens_no_connection(stream: Stream, runs: Runs) -> None:
     kind = socket.SOCK_STREAM if is_server(stream) else socket.SOCK_DGRAM
     with socket.socket(socket.AF_INET, kind) as taken:
         taken.bind(("127.0.0.1", 0))
-        streams.check_url(f"{stream.scheme}://127.0.0.1:{taken.getsockname()[1]}", world)
+        streams.check_url(f"{stream.scheme}://127.0.0.1:{taken.getsockname()[1]}", runs.world)
 
 
 @pytest.mark.parametrize(
@@ -479,10 +564,10 @@ def test_check_opens_no_connection(stream: Stream, world: ns.World) -> None:
         ("{}://127.0.0.1:5000?colour=red", "option of the URL: colour; must be one of "),
     ],
 )
-def test_invalid_url_is_an_error_that_names_it(stream: Stream, world: ns.World, url: str, problem: str) -> None:
+def test_invalid_url_is_an_error_that_names_it(stream: Stream, runs: Runs, url: str, problem: str) -> None:
     url = url.format(stream.scheme)
     with pytest.raises(RecordingError) as error:
-        ns.record(world, url, 0.1)
+        ns.record(runs.world, url, 0.1)
     assert str(error.value).startswith(f"{url}: ")
     assert problem in str(error.value)
 
@@ -513,10 +598,10 @@ def test_world_without_a_supported_sensor_is_an_error(stream: Stream, world: ns.
         streams.open_publisher(make_url(stream), RecordedRun(empty))
 
 
-def test_duplicate_output_is_an_error(stream: Stream, world: ns.World) -> None:
+def test_duplicate_output_is_an_error(stream: Stream, runs: Runs) -> None:
     url = f"{stream.scheme}://127.0.0.1:5000"
     with pytest.raises(ns.NavsenseError, match="must be different files, folders and URLs"):
-        ns.record(world, [url, url], 0.1)
+        ns.record(runs.world, [url, url], 0.1)
 
 
 def test_stream_of_another_package_is_found_by_its_scheme(world: ns.World, monkeypatch: pytest.MonkeyPatch) -> None:

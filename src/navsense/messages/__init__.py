@@ -119,6 +119,11 @@ def has_gazebo_classic(spec: Sensor) -> bool:
     return bool(get_messages(spec.type).gazebo_classic_type) and not isinstance(spec, OpaqueSensor)
 
 
+def has_gazebo_11(spec: Sensor) -> bool:
+    """Return True if Gazebo 11 has a message for a sensor."""
+    return bool(get_messages(spec.type).gazebo_11_type) and not isinstance(spec, OpaqueSensor)
+
+
 def has_gz(spec: Sensor) -> bool:
     """Return True if Gazebo has a message for a sensor."""
     return bool(get_messages(spec.type).gz_type) and not isinstance(spec, OpaqueSensor)

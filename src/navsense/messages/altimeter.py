@@ -91,4 +91,6 @@ MESSAGES = SensorMessages(
     encode_gz_messages,
     GAZEBO_CLASSIC_TYPE,
     encode_gazebo_classic_messages,
+    GAZEBO_CLASSIC_TYPE,
+    encode_gazebo_classic_messages,
 )

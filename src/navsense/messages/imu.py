@@ -1,4 +1,4 @@
-"""IMU readings as `sensor_msgs/msg/Imu` and `gz.msgs.IMU`."""
+"""IMU readings as `sensor_msgs/msg/Imu`, `gz.msgs.IMU`, and `gazebo.msgs.IMU` of Gazebo 11."""
 
 from __future__ import annotations
 
@@ -23,13 +23,21 @@ from navsense.messages.cdr import (
     write_stamps,
     write_vectors,
 )
-from navsense.messages.gz import encode_doubles, encode_float_v, encode_header, encode_nested, list_emitted_rows
+from navsense.messages.gz import (
+    encode_doubles,
+    encode_float_v,
+    encode_gazebo_classic_time,
+    encode_header,
+    encode_nested,
+    list_emitted_rows,
+)
 from navsense.messages.sensor_messages import SensorMessages
 from navsense.sensors.imu import Imu
 from navsense.world import MountedSensor
 
 TYPE = "sensor_msgs/msg/Imu"
 GZ_TYPE = "gz.msgs.IMU"
+GAZEBO_11_TYPE = "gazebo.msgs.IMU"
 
 
 def make_encoder(sensor: MountedSensor, series_kind: SeriesKind) -> MessageEncoder:
@@ -81,6 +89,45 @@ def encode_gz_message(
     return out
 
 
+def encode_gazebo_11_message(
+    stamp: int,
+    entity: str,
+    orientation: Sequence[float],
+    angular_velocity: Sequence[float],
+    linear_acceleration: Sequence[float],
+) -> bytes:
+    """Return `gazebo.msgs.IMU` of a stamp (ns), orientation w x y z, rad/s and m/s^2.
+
+    Raises `RecordingError` with the name of the entity if the seconds do not fit into 32 bits.
+    """
+    w, x, y, z = orientation
+    out = encode_nested(1, encode_gazebo_classic_time(stamp, entity)) + encode_nested(2, entity.encode())
+    out += encode_nested(3, encode_doubles(2, (x, y, z, w), required=True))
+    out += encode_nested(4, encode_doubles(1, angular_velocity, required=True))
+    return out + encode_nested(5, encode_doubles(1, linear_acceleration, required=True))
+
+
+def encode_gazebo_11_messages(sensor: MountedSensor, reading: Reading, _sequence: int = 0) -> list[bytes]:
+    """Return the `gazebo.msgs.IMU` messages of the emitted rows.
+
+    The message requires an orientation. An IMU without one has the identity, as in Gazebo.
+    """
+    spec = require_spec(sensor, Imu)
+    stamps = compute_stamps(reading, get_clock_name(sensor)).tolist()
+    orientation = reading["orientation"].tolist() if spec.orientation else None
+    angular, linear = reading["angular_velocity"].tolist(), reading["linear_acceleration"].tolist()
+    return [
+        encode_gazebo_11_message(
+            stamps[row],
+            sensor.name,
+            (1.0, 0.0, 0.0, 0.0) if orientation is None else orientation[row],
+            angular[row],
+            linear[row],
+        )
+        for row in list_emitted_rows(reading)
+    ]
+
+
 def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
     """Return the `gz.msgs.IMU` messages of the emitted rows, numbered from `sequence`."""
     spec = require_spec(sensor, Imu)
@@ -123,4 +170,11 @@ def extract_arrays(
     return arrays
 
 
-MESSAGES = SensorMessages(make_encoder, extract_arrays, GZ_TYPE, encode_gz_messages)
+MESSAGES = SensorMessages(
+    make_encoder,
+    extract_arrays,
+    GZ_TYPE,
+    encode_gz_messages,
+    gazebo_11_type=GAZEBO_11_TYPE,
+    encode_gazebo_11_messages=encode_gazebo_11_messages,
+)

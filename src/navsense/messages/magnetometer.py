@@ -62,6 +62,15 @@ def encode_gazebo_classic_message(stamp: int, entity: str, field: Sequence[float
     return head + encode_nested(3, encode_doubles(1, field, required=True))
 
 
+def encode_gazebo_11_message(stamp: int, entity: str, field: Sequence[float]) -> bytes:
+    """Return `gazebo.msgs.Magnetometer` of Gazebo 11, which has no `entity_name`.
+
+    Raises `RecordingError` with the name of the entity if the seconds do not fit into 32 bits.
+    """
+    head = encode_nested(1, encode_gazebo_classic_time(stamp, entity))
+    return head + encode_nested(2, encode_doubles(1, field, required=True))
+
+
 def encode_gz_messages(sensor: MountedSensor, reading: Reading, sequence: int = 0) -> list[bytes]:
     """Return the `gz.msgs.Magnetometer` messages of the emitted rows, numbered from `sequence`."""
     stamps, field = compute_stamps(reading, get_clock_name(sensor)).tolist(), reading["field"].tolist()
@@ -73,6 +82,12 @@ def encode_gazebo_classic_messages(sensor: MountedSensor, reading: Reading, _seq
     """Return the `gazebo.msgs.Magnetometer` messages of the emitted rows."""
     stamps, field = compute_stamps(reading, get_clock_name(sensor)).tolist(), reading["field"].tolist()
     return [encode_gazebo_classic_message(stamps[row], sensor.name, field[row]) for row in list_emitted_rows(reading)]
+
+
+def encode_gazebo_11_messages(sensor: MountedSensor, reading: Reading, _sequence: int = 0) -> list[bytes]:
+    """Return the `gazebo.msgs.Magnetometer` messages of Gazebo 11 of the emitted rows."""
+    stamps, field = compute_stamps(reading, get_clock_name(sensor)).tolist(), reading["field"].tolist()
+    return [encode_gazebo_11_message(stamps[row], sensor.name, field[row]) for row in list_emitted_rows(reading)]
 
 
 def extract_arrays(
@@ -89,4 +104,6 @@ MESSAGES = SensorMessages(
     encode_gz_messages,
     GAZEBO_CLASSIC_TYPE,
     encode_gazebo_classic_messages,
+    GAZEBO_CLASSIC_TYPE,
+    encode_gazebo_11_messages,
 )

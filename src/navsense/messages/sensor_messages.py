@@ -29,6 +29,8 @@ class SensorMessages:
     encode_gz_messages: returns Gazebo's messages.
     gazebo_classic_type: full name of the message of Gazebo Classic; "" without one.
     encode_gazebo_classic_messages: returns the messages of Gazebo Classic, which have no number.
+    gazebo_11_type: full name of the message that Gazebo 11 itself reads; "" without one.
+    encode_gazebo_11_messages: returns these messages, which have no number.
     list_companions: returns the companions of a series: further messages of the same sample, by topic suffix.
     time_of_validity: returns the times of validity (n,) s of a reading; None if they are the times of the reading.
     list_frames: returns the frames in the messages that differ from the sensor's, with their pose in it.
@@ -44,6 +46,8 @@ class SensorMessages:
     encode_gz_messages: GazeboEncoder = lambda *_: []
     gazebo_classic_type: str = ""
     encode_gazebo_classic_messages: GazeboEncoder = lambda *_: []
+    gazebo_11_type: str = ""
+    encode_gazebo_11_messages: GazeboEncoder = lambda *_: []
     list_companions: Callable[[MountedSensor, SeriesKind], Mapping[str, EncoderMaker]] = lambda *_: {}
     time_of_validity: Callable[[Reading], Times] | None = None
     list_frames: Callable[[MountedSensor], Mapping[str, Pose]] = lambda _: {}

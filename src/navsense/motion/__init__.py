@@ -9,10 +9,17 @@ from navsense.motion.received import ReceivedMotion
 from navsense.motion.replay import Replay, from_arrays
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import Trajectory, waypoints
-from navsense.motion.velocity_commands import CommandLimits, Drive, VelocityCommands, velocity_commands
+from navsense.motion.velocity_commands import (
+    CommandFollower,
+    CommandLimits,
+    Drive,
+    VelocityCommands,
+    velocity_commands,
+)
 
 __all__ = [
     "AttachedMotion",
+    "CommandFollower",
     "CommandLimits",
     "Drive",
     "JointMotion",

@@ -409,18 +409,20 @@ def _build_segments(
     limits: FloatArray,
     planar: bool,
     max_steps: int,
+    twist: FloatArray,
     knots: FloatArray,
     twists: FloatArray,
     slopes: FloatArray,
 ) -> float:
     """Write the segments on which the twist is linear in time, and return their number.
 
+    `twist` (6,) is that before the first row, and becomes the one at the end, without the limit of the turn rate.
+
     The last segment starts at the end. Only the first `knots.shape[0]` segments are written. The count ends at the
     first ramp with which it is above `max_steps`: the time is then short for each log.
     """
     count = 0
-    # A limited drive starts from rest.
-    twist, change, slope, row_twist = np.zeros(6), np.empty(6), np.empty(6), np.empty(6)
+    change, slope, row_twist = np.empty(6), np.empty(6), np.empty(6)
     times, ends, rates = np.empty(3), np.empty(3), np.empty((3, 6))
     for row in range(time.shape[0]):
         end = time[row + 1] if row + 1 < time.shape[0] else time[row]
@@ -553,14 +555,16 @@ class VelocityCommands:
         planar = drive is not None and drive.kind != "free"
         commands = limits.clip(self.commands * mask, holonomic=drive is not None and drive.kind == "holonomic")
         arguments = (self.time, copy_read_only(commands), limits.row, planar)
-        step_count = _build_segments(*arguments, MAX_SEGMENTS, np.empty(0), np.empty((0, 6)), np.empty((0, 6)))
+        # A limited drive starts from rest.
+        counted = (np.zeros(6), np.empty(0), np.empty((0, 6)), np.empty((0, 6)))
+        step_count = _build_segments(*arguments, MAX_SEGMENTS, *counted)
         if not step_count <= MAX_SEGMENTS:
             remedy = "raise the limits of acceleration, or use commands with less rotation"
             what, allowed = "number of steps of the ramps", f"must be <= {MAX_SEGMENTS}"
             raise MotionError(what, f"{step_count:.3g} or more", allowed=allowed, remedy=remedy, where=where)
         count = int(step_count)
         knots, twists, slopes, poses = np.empty(count), np.empty((count, 6)), np.empty((count, 6)), np.empty((count, 7))
-        _build_segments(*arguments, MAX_SEGMENTS, knots, twists, slopes)
+        _build_segments(*arguments, MAX_SEGMENTS, np.zeros(6), knots, twists, slopes)
         poses[0] = pose_row(self.start or Pose())
         _integrate(knots, twists, slopes, poses)
         for name, array in (("_knots", knots), ("_twists", twists), ("_slopes", slopes), ("_poses", poses)):
@@ -612,9 +616,7 @@ class VelocityCommands:
     def place(self, drive: Drive | None, start: Pose) -> VelocityCommands:
         """Return the motion of the frame of a drive that starts at `start` (world). A planar drive starts upright."""
         if drive is not None and drive.kind != "free":
-            w, x, y, z = start.rotation
-            yaw = math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
-            start = Pose(start.position, (math.cos(0.5 * yaw), 0.0, 0.0, math.sin(0.5 * yaw)))
+            start = make_upright(start)
         return replace(self, drive=drive, start=start, is_placed=True)
 
     @property
@@ -641,6 +643,58 @@ class VelocityCommands:
         if ignored:
             followed = ", ".join(used)
             yield f"ignores {', '.join(ignored)} of its velocity commands: {self.drive.name} follows {followed}"
+
+
+class CommandFollower:
+    """A frame that follows velocity commands as they arrive, by the law of `VelocityCommands`.
+
+    pose: x y z (m) and w x y z (7,) of the frame in the world now.
+    twist: vx vy vz (m/s) and wx wy wz (rad/s) (6,) in body axes now.
+
+    >>> follower = ns.motion.CommandFollower(None, ns.Pose((0.0, 0.0, 2.0)))
+    >>> follower.advance(4.0, (0.5, 0.0, 0.0, 0.0, 0.0, 0.25))
+    >>> follower.pose[:3].round(6)  # on a circle of 2 m
+    array([1.682942, 0.919395, 2.      ])
+    """
+
+    def __init__(self, drive: Drive | None, start: Pose) -> None:
+        """Stand still at `start` (world). A planar drive starts upright. Without a drive, all six commands count."""
+        self._drive, self._limits = drive, drive.limits if drive else NO_LIMITS
+        self._planar = drive is not None and drive.kind != "free"
+        used = USED_COMMANDS[drive.kind] if drive else COMMAND_COLUMNS[1:]
+        self._mask = np.array([float(column in used) for column in COMMAND_COLUMNS[1:]])
+        self.pose: FloatArray = np.array(pose_row(make_upright(start) if self._planar else start))
+        self.twist: FloatArray = np.zeros(6)
+        self._unlimited_twist = np.zeros(6)
+
+    def advance(self, duration: float, command: Sequence[float]) -> None:
+        """Follow a command (6,) for `duration` (s), which is above 0.
+
+        Raises `MotionError` if the ramps need too many steps.
+        """
+        row = np.array([command], dtype=np.float64) * self._mask
+        holonomic = self._drive is not None and self._drive.kind == "holonomic"
+        commands = np.repeat(self._limits.clip(row, holonomic=holonomic), 2, axis=0)
+        arguments = (np.array((0.0, duration)), commands, self._limits.row, self._planar, MAX_SEGMENTS)
+        counted = (self._unlimited_twist.copy(), np.empty(0), np.empty((0, 6)), np.empty((0, 6)))
+        step_count = _build_segments(*arguments, *counted)
+        if not step_count <= MAX_SEGMENTS:
+            allowed, remedy = f"must be <= {MAX_SEGMENTS}", "raise the limits of acceleration"
+            raise MotionError("number of steps of the ramps", f"{step_count:.3g}", allowed=allowed, remedy=remedy)
+        count = int(step_count)
+        knots, twists, slopes, poses = np.empty(count), np.empty((count, 6)), np.empty((count, 6)), np.empty((count, 7))
+        _build_segments(*arguments, self._unlimited_twist, knots, twists, slopes)
+        poses[0] = self.pose
+        _integrate(knots, twists, slopes, poses)
+        # The last segment has no length and begins at the end.
+        self.pose, self.twist = poses[-1], twists[-1]
+
+
+def make_upright(pose: Pose) -> Pose:
+    """Return a pose with its yaw alone."""
+    w, x, y, z = pose.rotation
+    yaw = math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+    return Pose(pose.position, (math.cos(0.5 * yaw), 0.0, 0.0, math.sin(0.5 * yaw)))
 
 
 def velocity_commands(

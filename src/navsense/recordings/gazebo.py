@@ -75,6 +75,14 @@ GAZEBO_CLASSIC = GazeboPackage(
     lambda sensor_messages: sensor_messages.encode_gazebo_classic_messages,
 )
 
+GAZEBO_11 = GazeboPackage(
+    CLASSIC_PACKAGE,
+    messages.has_gazebo_11,
+    lambda sensor_messages: sensor_messages.gazebo_11_type,
+    lambda sensor_messages: sensor_messages.encode_gazebo_11_messages,
+)
+"""The messages that Gazebo 11 itself reads, for its transport. A recording has those of `GAZEBO_CLASSIC`."""
+
 
 class NumberedEncoder:
     """Encodes the messages of one sensor, time slice by time slice, with consecutive numbers."""

@@ -63,6 +63,17 @@ def make_true_block(channel: OutputChannel, stamp: IntArray, arrays: Mapping[str
     return MessageBlock(channel, time, time, stamp, arrays)
 
 
+def list_true_stamps(time_slice: TimeSlice) -> IntArray | None:
+    """Return the instants (n,) ns of a clock: those of truth, else of any reading; None without any."""
+    distinct = {id(truth.time): truth for truth in time_slice.truth.values()}
+    stamps = [truth.stamp for truth in distinct.values()]
+    stamps = stamps or [reading.true_stamp for reading in time_slice.readings.values()]
+    if not stamps:
+        return None
+    are_equal = all(np.array_equal(part, stamps[0]) for part in stamps[1:])
+    return stamps[0] if are_equal else np.unique(np.concatenate(stamps))
+
+
 class MessageBuilder:
     """Builds the message blocks of one recording."""
 
@@ -252,13 +263,9 @@ class MessageBuilder:
 
     def _build_clock_and_poses(self, time_slice: TimeSlice) -> list[MessageBlock]:
         """Return `/clock` at every instant of truth, else of any reading, and `/tf` of the moving models."""
-        distinct = {id(truth.time): truth for truth in time_slice.truth.values()}
-        stamps = [truth.stamp for truth in distinct.values()]
-        stamps = stamps or [reading.true_stamp for reading in time_slice.readings.values()]
-        if not stamps:
+        stamp = list_true_stamps(time_slice)
+        if stamp is None:
             return []
-        are_equal = all(np.array_equal(part, stamps[0]) for part in stamps[1:])
-        stamp = stamps[0] if are_equal else np.unique(np.concatenate(stamps))
         channel = self._get_channel(self._topics.get_common_topic(CLOCK), world_messages.make_clock_encoder)
         blocks = [make_true_block(channel, stamp, {})]
         groups: dict[bytes, list[Truth]] = {}

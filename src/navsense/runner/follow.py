@@ -195,7 +195,8 @@ def open_followers(world: World, urls: Mapping[str, str], stack: ExitStack) -> l
     for name, text in urls.items():
         model = world.model(name)
         context = make_log_context(world.environment, name, model.link(model.canonical_link).pose, model.drive)
-        subscriber = stack.enter_context(open_subscriber(text, DrivenFrame(model.canonical_link, context)))
+        frame = DrivenFrame(model.canonical_link, context, model.pose, model.drive)
+        subscriber = stack.enter_context(open_subscriber(text, frame))
         options = parse_url(text, is_motion=True)[1].options
         followers.append(Follower(subscriber, name, _parse_upsample(options, text)))
         waits.append(_parse_wait(options, text))

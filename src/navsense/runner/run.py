@@ -569,7 +569,12 @@ def _record_run(
             is_joined = bool(followers) and not isinstance(writer, Publisher)
             writers.append(JoinedSliceWriter(writer) if is_joined else writer)
             stack.push(partial(_exit_unless_failed, writers[-1], failed))
-        _start_publishers([writer for writer in writers if isinstance(writer, Publisher)], limiter, controls)
+        publishers = [writer for writer in writers if isinstance(writer, Publisher)]
+        if not followers:  # a live system does not wait
+            _wait_for_subscribers(publishers)
+        for publisher in publishers:
+            publisher.attach_pace(limiter)
+            publisher.attach_controls(controls)
         try:
             for time_slice in _compute_slices(session, followers, duration, limiter, controls):
                 for writer in (writer for writer in writers if writer not in failed):
@@ -599,13 +604,10 @@ def _record_run(
     return RecordResult(paths, duration, samples, valid_samples, max_delay, published_samples)
 
 
-def _start_publishers(publishers: Sequence[Publisher], limiter: RealTimeLimiter | None, controls: RunControls) -> None:
-    """Wait for the subscribers of all outputs, so that each can choose among them; give them pace and controls."""
+def _wait_for_subscribers(publishers: Sequence[Publisher]) -> None:
+    """Wait for the first subscriber of each stream when all are open, so that subscribers can choose among them."""
     for publisher in publishers:
         publisher.wait_for_subscriber()
-    for publisher in publishers:
-        publisher.attach_pace(limiter)
-        publisher.attach_controls(controls)
 
 
 def _compute_slices(

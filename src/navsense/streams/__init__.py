@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from navsense.recordings.base import is_url
-from navsense.streams import device_port, foxglove, gz, ros1
+from navsense.streams import device_port, foxglove, gazebo_classic, gz, ros1
+from navsense.streams.current import CurrentSample, CurrentSubscriber
 from navsense.streams.stream import (
     Pace,
     Publisher,
@@ -13,6 +14,7 @@ from navsense.streams.stream import (
     check_url,
     is_live,
     list_streams,
+    open_current,
     open_publisher,
     open_subscriber,
     register_stream,
@@ -21,6 +23,8 @@ from navsense.streams.subscriber import DrivenFrame, StampedState, Subscriber
 
 __all__ = [
     "STREAMS",
+    "CurrentSample",
+    "CurrentSubscriber",
     "DrivenFrame",
     "Pace",
     "Publisher",
@@ -33,6 +37,7 @@ __all__ = [
     "is_live",
     "is_url",
     "list_streams",
+    "open_current",
     "open_publisher",
     "open_subscriber",
     "register_stream",
@@ -44,7 +49,13 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-STREAMS = (*device_port.STREAMS, *foxglove.STREAMS, *gz.STREAMS, *ros1.STREAMS)
+STREAMS = (
+    *device_port.STREAMS,
+    *foxglove.STREAMS,
+    *gazebo_classic.STREAMS,
+    *gz.STREAMS,
+    *ros1.STREAMS,
+)
 """The streams of navsense."""
 
 for _stream in STREAMS:

@@ -17,11 +17,12 @@ from importlib.metadata import entry_points
 from typing import Protocol
 from urllib.parse import parse_qsl, urlsplit
 
-from navsense.core.errors import MotionError, RecordingError, Where
+from navsense.core.errors import FieldError, MotionError, RecordingError, Where
 from navsense.core.plugins import load_plugin
 from navsense.environment.current.adjustment import ChangeValue
 from navsense.environment.current.gauss_markov import AnyGaussMarkovProcess
 from navsense.recordings.info import RecordedRun, RecordingWriter
+from navsense.streams.current import CurrentSubscriber
 from navsense.streams.subscriber import RUN_OPTIONS, DrivenFrame, Subscriber
 from navsense.world import MountedSensor, World
 
@@ -176,6 +177,7 @@ class Stream:
         stream sends no states.
     motion_options: the names of the options that a URL of a motion can have.
     motion_format: the form of these URLs.
+    open_current: connects, and returns the subscriber of a current. Raises `FieldError`. None: the stream sends none.
 
     >>> stream = ns.streams.list_streams()[0]
     >>> stream.scheme, stream.url_format
@@ -192,6 +194,7 @@ class Stream:
     open_subscriber: Callable[[StreamUrl, DrivenFrame], Subscriber] | None = None
     motion_options: tuple[str, ...] = ()
     motion_format: str = ""
+    open_current: Callable[[StreamUrl], CurrentSubscriber] | None = None
 
 
 ENTRY_POINTS = "navsense.streams"
@@ -216,7 +219,7 @@ def list_streams() -> list[Stream]:
     """Return all registered streams.
 
     >>> [stream.scheme for stream in ns.streams.list_streams()]
-    ['pd0+tcp', 'pd6+tcp', 'wl+tcp', 'nmea+tcp', 'foxglove', 'gz', 'ros1']
+    ['pd0+tcp', 'pd6+tcp', 'wl+tcp', 'nmea+tcp', 'foxglove', 'gazebo', 'gz', 'ros1']
     """
     return list(_STREAMS.values())
 
@@ -312,3 +315,20 @@ def open_subscriber(text: str, frame: DrivenFrame) -> Subscriber:
         allowed = f"sends no states; must be one of {', '.join(schemes)}" if schemes else "sends no states"
         raise MotionError("scheme of the motion", stream.scheme, allowed=allowed, where=Where(text))
     return stream.open_subscriber(url, frame)
+
+
+def open_current(text: str) -> CurrentSubscriber:
+    """Connect to the live system of a URL and return the subscriber of the velocity of the water.
+
+    Raises `FieldError` if the URL is invalid, if the stream sends no current, or if the connection fails.
+    """
+    try:
+        stream, url = parse_url(text, is_motion=True)
+    except RecordingError as error:
+        where = error.where or Where(text)
+        raise FieldError(error.what, error.value, allowed=error.allowed, where=where, remedy=error.remedy) from error
+    if stream.open_current is None:
+        schemes = [other.scheme for other in list_streams() if other.open_current is not None]
+        allowed = f"sends no current; must be one of {', '.join(schemes)}"
+        raise FieldError("scheme of the current", stream.scheme, allowed=allowed, where=Where(text))
+    return stream.open_current(url)

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from typing import Self
 
 from navsense.core.errors import MotionError, Where
+from navsense.core.pose import Pose
 from navsense.core.text import format_count
 from navsense.motion.base import NO_CONTEXT, LogContext
 from navsense.motion.driven import State
+from navsense.motion.velocity_commands import Drive
 
 LOG = logging.getLogger(__name__)
 
@@ -43,10 +45,14 @@ class DrivenFrame:
 
     link: its full name, such as "robot::base_link".
     context: the name of the model, the pose of the link in the model, and the topic of its velocity commands.
+    start: pose of the model in the world at the start, for velocity commands.
+    drive: how the model follows velocity commands; None without one.
     """
 
     link: str = ""
     context: LogContext = NO_CONTEXT
+    start: Pose = Pose()
+    drive: Drive | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,16 @@
-"""Discovery of Gazebo transport: datagrams that announce the topics to other programs.
+"""Discovery of Gazebo transport: datagrams that announce topics and services to other programs.
 
-All programs send to one multicast group. A datagram is the length of the message (2 bytes, little endian) and a
-`gz.msgs.Discovery` in protobuf::
+All programs send to one multicast group, on one port for topics and on another for services. A datagram is the length
+of the message (2 bytes, little endian) and a `gz.msgs.Discovery` in protobuf::
 
-    HEARTBEAT, ADVERTISE     each second, ADVERTISE for every topic
-    ADVERTISE                the answer to SUBSCRIBE of a topic that is published here
+    HEARTBEAT, ADVERTISE     each second, ADVERTISE for every topic or service
+    SUBSCRIBE                asks for a topic or a service
+    ADVERTISE                the answer to SUBSCRIBE of a topic or service of this process
     BYE                      at the end
 
 Subscribers connect to the address in ADVERTISE. They send NEW_CONNECTION if they have the type of the topic. The ZeroMQ
-socket knows the subscriptions more exactly, so END_CONNECTION is ignored.
+socket knows the subscriptions more exactly, so END_CONNECTION is ignored. `directory` has the topics and services of
+other processes.
 
 Datagrams with the flag RELAY come from another network; they are forwarded to the group with the flag NO_RELAY.
 
@@ -28,8 +30,8 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from navsense.core.errors import RecordingError, Where
 from navsense.messages.gz import LENGTH_DELIMITED, VARINT, encode_int, encode_nested
@@ -43,8 +45,8 @@ LOG = logging.getLogger(__name__)
 WIRE_VERSION, STATISTICS_VERSION = 10, 110
 """Version of the protocol, without and with statistics in each message."""
 
-HEARTBEAT_INTERVAL = 1.0
-"""Time (s) from one heartbeat to the next. Other programs forget a silent one after 3 s."""
+HEARTBEAT_INTERVAL, SILENCE = 1.0, 3.0
+"""Time (s) from one heartbeat to the next, and time after which a silent process has vanished."""
 
 MAX_DATAGRAM = 0xFFFF
 """Longest datagram (bytes)."""
@@ -64,9 +66,18 @@ class MessageType(enum.IntEnum):
 
     ADVERTISE = 1
     SUBSCRIBE = 2
+    UNADVERTISE = 3
     HEARTBEAT = 4
     BYE = 5
     NEW_CONNECTION = 6
+
+
+class AdvertScope(enum.IntEnum):
+    """Which programs may use a topic or service."""
+
+    PROCESS = 0
+    HOST = 1
+    ALL = 2
 
 
 @dataclass(frozen=True)
@@ -78,12 +89,42 @@ class AdvertisedTopic:
 
 
 @dataclass(frozen=True)
+class Advert:
+    """A topic or a service of a process, as ADVERTISE has it.
+
+    name: full name.
+    address: tcp://HOST:PORT of the messages or requests.
+    process, node: UUIDs.
+    type: of the messages of a topic; "" for a service.
+    control: UUID of the publisher in NEW_CONNECTION. The library sends "unused" in ADVERTISE.
+    socket_id, request_type, response_type: of a service; "" for a topic.
+    """
+
+    name: str
+    address: str
+    process: str
+    node: str
+    scope: int = AdvertScope.ALL
+    type: str = ""
+    control: str = "unused"
+    socket_id: str = ""
+    request_type: str = ""
+    response_type: str = ""
+
+    @property
+    def is_service(self) -> bool:
+        """True for a service."""
+        return bool(self.socket_id)
+
+
+@dataclass(frozen=True)
 class DiscoveryMessage:
-    """The fields of a discovery message that a publisher needs.
+    """The fields of a discovery message.
 
     process: UUID of the sender.
-    topic: of SUBSCRIBE and NEW_CONNECTION; "" in other messages.
+    topic: of SUBSCRIBE and of messages with an advert; "" in other messages.
     publisher: UUID of the process to which NEW_CONNECTION is addressed; "" in other messages.
+    advert: the topic or service of ADVERTISE and UNADVERTISE; None in other messages.
     """
 
     version: int = 0
@@ -93,7 +134,11 @@ class DiscoveryMessage:
     publisher: str = ""
     is_relayed: bool = False
     is_not_for_relays: bool = False
+    advert: Advert | None = None
 
+
+Listener = Callable[[DiscoveryMessage, str], None]
+"""Gets each message of another process, and the address of its sender, in the thread of the discovery."""
 
 Fields = Mapping[int, int | bytes]
 """Tag (number and wire type) of each field of a message -> its value."""
@@ -120,18 +165,51 @@ def parse_datagram(data: bytes) -> DiscoveryMessage:
         raise ValueError("its length is wrong")
     fields = dict(iterate_fields(data[2:]))
     flags, subscriber, publisher = (_get_message(fields, number) for number in (5, 6, 7))
-    process = _get_text(fields, 3)
+    process, kind = _get_text(fields, 3), _get_number(fields, 4)
     if not process:
         raise ValueError("it has no sender")
     return DiscoveryMessage(
         version=_get_number(fields, 2),
-        type=_get_number(fields, 4),
+        type=kind,
         process=process,
         topic=_get_text(subscriber, 1) or _get_text(publisher, 1),
         publisher=_get_text(_get_message(publisher, 6), 1),
         is_relayed=bool(_get_number(flags, 1)),
         is_not_for_relays=bool(_get_number(flags, 2)),
+        advert=_parse_advert(publisher, process) if kind in (MessageType.ADVERTISE, MessageType.UNADVERTISE) else None,
     )
+
+
+def _parse_advert(publisher: Fields, process: str) -> Advert | None:
+    """Return the topic or service of a process; None without a name."""
+    message, service = _get_message(publisher, 6), _get_message(publisher, 7)
+    name = _get_text(publisher, 1)
+    if not name:
+        return None
+    return Advert(
+        name=name,
+        address=_get_text(publisher, 2),
+        process=process,
+        node=_get_text(publisher, 4),
+        scope=_get_number(publisher, 5),
+        type=_get_text(message, 2),
+        control=_get_text(message, 1),
+        socket_id=_get_text(service, 1),
+        request_type=_get_text(service, 2),
+        response_type=_get_text(service, 3),
+    )
+
+
+def encode_advert(advert: Advert) -> bytes:
+    """Return the field of a topic or service in a discovery message."""
+    texts = ((1, advert.name), (2, advert.address), (3, advert.process), (4, advert.node))
+    publisher = b"".join(encode_nested(number, text.encode()) for number, text in texts)
+    parts: tuple[str, ...] = (advert.control, advert.type)
+    if advert.is_service:
+        parts = (advert.socket_id, advert.request_type, advert.response_type)
+    kind = b"".join(encode_nested(number, text.encode()) for number, text in enumerate(parts, 1))
+    publisher += encode_int(5, advert.scope) + encode_nested(7 if advert.is_service else 6, kind)
+    return encode_nested(7, publisher)
 
 
 def encode_datagram(body: bytes, *, is_relayed: bool = False, is_not_for_relays: bool = False) -> bytes:
@@ -142,30 +220,39 @@ def encode_datagram(body: bytes, *, is_relayed: bool = False, is_not_for_relays:
 
 
 class Discovery:
-    """Advertises topics, in its own thread, until `close`.
+    """Advertises topics or services, and listens to those of other processes, in its own thread, until `close`.
 
     registered_topics: full names of the topics that a subscriber with their type has asked for.
     """
 
     def __init__(
-        self, settings: Settings, host: str, address: str, process: str, topics: Sequence[AdvertisedTopic], where: Where
+        self,
+        settings: Settings,
+        host: str,
+        process: str,
+        where: Where,
+        *,
+        port: int,
+        adverts: Iterable[Advert] = (),
+        listener: Listener | None = None,
     ) -> None:
         """Open the sockets and start the thread.
 
         host: IPv4 address of the network to use.
-        address: the address of the messages, tcp://HOST:PORT.
         process: UUID of this process.
+        port: that of topics or that of services.
+        adverts: the topics or services of this process.
 
         Raises `RecordingError`.
         """
-        self._where, self._process = where, process
+        self._where, self._process, self._listener = where, process, listener
         self._is_loopback = ipaddress.IPv4Address(host).is_loopback
         self._version = STATISTICS_VERSION if settings.has_statistics else WIRE_VERSION
-        self._group = (settings.group, settings.discovery_port)
-        self._relays = [] if self._is_loopback else [(relay, settings.discovery_port) for relay in settings.relays]
+        self._group = (settings.group, port)
+        self._relays = [] if self._is_loopback else [(relay, port) for relay in settings.relays]
         if self._is_loopback and settings.relays:
             LOG.warning("%s: relays are ignored, as other machines cannot reach %s; name another host", where, host)
-        self._adverts = {topic.name: self._encode_advert(topic, address) for topic in topics}
+        self._adverts = {advert.name: self._encode_advert(advert) for advert in adverts}
         self.registered_topics: set[str] = set()
         self._warned: set[str] = set()
         self._ending = threading.Event()
@@ -201,15 +288,23 @@ class Discovery:
         body = encode_int(2, self._version) + encode_nested(3, self._process.encode()) + encode_int(4, kind)
         return body + contents
 
-    def _encode_advert(self, topic: AdvertisedTopic, address: str) -> bytes:
-        """Return ADVERTISE of a topic. The library sets the control address to "unused", too."""
-        publisher = b"".join(
-            encode_nested(number, text.encode())
-            for number, text in ((1, topic.name), (2, address), (3, self._process), (4, self._process))
-        )
-        scope_all = encode_int(5, 2)
-        message_publisher = encode_nested(6, encode_nested(1, b"unused") + encode_nested(2, topic.type.encode()))
-        return self._encode_message(MessageType.ADVERTISE, encode_nested(7, publisher + scope_all + message_publisher))
+    def _encode_advert(self, advert: Advert) -> bytes:
+        return self._encode_message(MessageType.ADVERTISE, encode_advert(advert))
+
+    def advertise(self, advert: Advert) -> None:
+        """Add a topic or a service of this process."""
+        body = self._encode_advert(advert)
+        self._adverts = {**self._adverts, advert.name: body}
+        self._send(body)
+
+    def ask(self, name: str) -> None:
+        """Ask other processes for a topic or service by its full name."""
+        self._send(self._encode_message(MessageType.SUBSCRIBE, encode_nested(6, encode_nested(1, name.encode()))))
+
+    def register(self, advert: Advert) -> None:
+        """Tell the publisher of a topic that this process subscribes to it."""
+        connection = replace(advert, address="", process=self._process, node=self._process, control=advert.process)
+        self._send(self._encode_message(MessageType.NEW_CONNECTION, encode_advert(connection)))
 
     def _send(self, body: bytes) -> None:
         """Send a message to the group and to the relays."""
@@ -274,6 +369,8 @@ class Discovery:
             return
         if not message.is_not_for_relays:
             self._send_to_relays(data[2:])
+        if self._listener is not None:
+            self._listener(message, host)
         if message.topic not in self._adverts:
             return
         if message.type == MessageType.SUBSCRIBE:

@@ -1,4 +1,4 @@
-"""A node of Gazebo transport: one ZeroMQ socket that publishes all topics, and their discovery.
+"""A node of Gazebo transport: one ZeroMQ socket that publishes all topics, their discovery, and services.
 
 A message has four frames: full name of the topic, address of the publisher, bytes, and name of the type. With
 statistics it has a fifth frame with the time (ms) and the number of the message, both in 8 bytes.
@@ -24,8 +24,11 @@ from uuid import uuid4
 
 from navsense.core.errors import RecordingError, Where
 from navsense.core.text import format_count
-from navsense.streams.gz.discovery import AdvertisedTopic, Discovery
+from navsense.streams.gz.directory import Directory
+from navsense.streams.gz.discovery import Advert, AdvertisedTopic, Discovery
+from navsense.streams.gz.services import GzService, Handler, ServiceServer
 from navsense.streams.gz.settings import Settings, resolve_host
+from navsense.streams.gz.versions import get_type_name
 
 LOG = logging.getLogger(__name__)
 """Logs queues that overflow, and programs that are not nodes."""
@@ -64,22 +67,50 @@ class GzNode:
     def __init__(self, settings: Settings, topics: Sequence[AdvertisedTopic], where: Where) -> None:
         """Open the socket and start the discovery. Raises `RecordingError`."""
         zmq = import_zmq(where)
-        self._zmq, self._where, self._has_statistics = zmq, where, settings.has_statistics
+        self._zmq, self.where, self._settings = zmq, where, settings
+        self._has_statistics = settings.has_statistics
+        self._services: ServiceServer | None = None
         self._lock = threading.Lock()
         self._filters: set[bytes] = set()
         self._has_stranger = False
         self.subscriber_count = self.overflow_count = 0
-        host = resolve_host(settings, where)
+        host, process = self._host, self._process = resolve_host(settings, where), str(uuid4())
         self._context = zmq.Context()
         try:
             self._socket = self._open_socket(settings, host)
             address = self._socket.get_string(zmq.LAST_ENDPOINT)
             self.port = int(address.rpartition(":")[2])
+            self._address = address
             self.topics = {topic.name: GzTopic(topic, address) for topic in topics}
-            self._discovery = Discovery(settings, host, address, str(uuid4()), topics, where)
+            adverts = [Advert(topic.name, address, process, process, type=topic.type) for topic in topics]
+            self._directory = Directory(host, where)
+            self._discovery = Discovery(
+                settings,
+                host,
+                process,
+                where,
+                port=settings.discovery_port,
+                adverts=adverts,
+                listener=self._directory.update,
+            )
         except BaseException:
             self._context.destroy(linger=0)
             raise
+
+    def has_other_publisher(self, name: str, seconds: float) -> bool:
+        """Return True if another process answers within a time (s) that it publishes a topic, by its full name."""
+        self._discovery.ask(name)
+        others = self._directory.wait(lambda adverts: any(advert.name == name for advert in adverts) or None, seconds)
+        return others is not None
+
+    def add_topic(self, topic: AdvertisedTopic) -> GzTopic:
+        """Advertise a further topic."""
+        with self._lock:
+            added = GzTopic(topic, self._address)
+            self.topics = {**self.topics, topic.name: added}
+            added.has_subscribers = any(map(added.name.startswith, self._filters))
+        self._discovery.advertise(Advert(topic.name, self._address, self._process, self._process, type=topic.type))
+        return added
 
     def _open_socket(self, settings: Settings, host: str) -> Any:
         """Return the socket, bound to the port. Raises `RecordingError`."""
@@ -95,7 +126,7 @@ class GzNode:
             what, remedy = f"cannot be served: {os.strerror(error.errno).lower()}", "name an address of this machine"
             if error.errno == errno.EADDRINUSE:
                 what, remedy = "port is in use", "choose another, or end the program that uses it"
-            raise RecordingError(what, f"{host}:{settings.port}", where=self._where, remedy=remedy) from error
+            raise RecordingError(what, f"{host}:{settings.port}", where=self.where, remedy=remedy) from error
         return opened
 
     def update_subscribers(self) -> None:
@@ -138,14 +169,14 @@ class GzNode:
                 topic.check_time = None
                 if topic.topic.name not in self._discovery.registered_topics:
                     text = f"a subscriber of {topic.topic.name} may expect another type than {topic.topic.type}"
-                    LOG.warning("%s: %s; choose ?version= of the subscriber", self._where, text)
+                    LOG.warning("%s: %s; choose ?version= of the subscriber", self.where, text)
 
     def _warn_of_stranger(self) -> None:
         """Log once that a program has connected that is not a node. ZeroMQ does not report its address."""
         if not self._has_stranger:
             self._has_stranger = True
             text = "a program that is not a node of Gazebo transport has connected; it is ignored"
-            LOG.warning("%s: %s", self._where, text)
+            LOG.warning("%s: %s", self.where, text)
 
     def wait_for_subscriber(self, seconds: float) -> bool:
         """Wait for the first subscription, and return True if it has arrived in time."""
@@ -189,7 +220,7 @@ class GzNode:
         """Send a message to the subscribers whose queue is not full."""
         self.overflow_count += 1
         if self.overflow_count == 1:
-            LOG.warning("%s: the queue of a subscriber of %s is full; it loses messages", self._where, topic.topic.name)
+            LOG.warning("%s: the queue of a subscriber of %s is full; it loses messages", self.where, topic.topic.name)
         frames = [topic.name, topic.address, data, topic.type]
         if self._has_statistics:
             frames.append(struct.pack("<QQ", _now_ms(), topic.count - 1))
@@ -197,12 +228,29 @@ class GzNode:
         self._socket.send_multipart(frames, self._zmq.NOBLOCK)
         self._socket.setsockopt(self._zmq.XPUB_NODROP, 1)
 
+    def add_service(self, name: str, request_type: str, response_type: str, handler: Handler) -> None:
+        """Offer a service; it replaces one with the same name.
+
+        name: without the partition.
+        request_type, response_type: in the package `gz.msgs`; Ignition gets those of `ignition.msgs`.
+        handler: gets the bytes of a request and returns those of the response, None if the service fails. It is called
+            in the thread of the services. It can raise `ValueError` with the reason.
+
+        Raises `RecordingError` if the socket of the services cannot be opened.
+        """
+        if self._services is None:
+            self._services = ServiceServer(self._zmq, self._settings, self._host, self._process, self.where)
+        request_type, response_type = (
+            get_type_name(kind, self._settings.version) for kind in (request_type, response_type)
+        )
+        self._services.add(GzService(self._settings.make_topic(name), request_type, response_type, handler))
+
     def close(self) -> None:
         """Deliver the queues of the subscribers that read, and close."""
         self._close(CLOSE_TIMEOUT)
         if self.overflow_count:
             count = format_count(self.overflow_count, "time")
-            LOG.warning("%s: the queue of a subscriber was full %s; it lost messages", self._where, count)
+            LOG.warning("%s: the queue of a subscriber was full %s; it lost messages", self.where, count)
 
     def abort(self) -> None:
         """Close at once. Never raises."""
@@ -211,6 +259,8 @@ class GzNode:
 
     def _close(self, timeout: float) -> None:
         """Close the socket, which sends its queues for at most `timeout` (s), then send BYE."""
+        if self._services is not None:
+            self._services.close()
         with self._lock:
             self._context.destroy(linger=int(1000.0 * timeout))
         self._discovery.close()

@@ -1,14 +1,16 @@
 """The stream of Gazebo transport: the messages of the `.gz.mcap` recording, for `gz topic` and for nodes of Gazebo.
 
-    gz://HOST:PORT?partition=PARTITION&version=VERSION&wait=SECONDS
+    gz://HOST:PORT?partition=PARTITION&version=VERSION&world=WORLD&wait=SECONDS
 
 Topics and bytes are those of the recording. A message is sent at its time of arrival: one with a latency waits for it.
-The messages of a topic without subscribers are counted, but not encoded.
+The messages of a topic without subscribers are counted, but not encoded. `/clock` has the true time, unless another
+process publishes it.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from bisect import bisect_right
 from dataclasses import replace
 from operator import itemgetter
@@ -17,18 +19,35 @@ import numpy as np
 
 from navsense.core.errors import RecordingError, Where
 from navsense.core.readings import TimeSlice, to_nanoseconds
+from navsense.messages.base import NANOSECONDS_PER_SECOND
+from navsense.messages.gz import PACKAGE, VARINT, encode_int, encode_nested
 from navsense.recordings.base import check_recorded_run, make_closed_error
 from navsense.recordings.gazebo import GazeboPackage, NumberedEncoder
+from navsense.recordings.gazebo_poses import iterate_fields
 from navsense.recordings.info import RecordedRun
+from navsense.recordings.message_builder import list_true_stamps
 from navsense.streams.gz.discovery import AdvertisedTopic
 from navsense.streams.gz.node import GzNode, GzTopic, import_zmq
 from navsense.streams.gz.settings import OPTIONS, Settings, read_settings
-from navsense.streams.gz.versions import get_package
-from navsense.streams.stream import Publisher, Stream, StreamUrl
+from navsense.streams.gz.subscriber import GZ_MOTION_OPTIONS, open_subscriber
+from navsense.streams.gz.versions import get_package, get_type_name
+from navsense.streams.stream import Pace, Publisher, Stream, StreamUrl
 from navsense.world import World
 
 LOG = logging.getLogger(__name__)
 """Logs the URL with its port, and how to watch the topics."""
+
+CLOCK_TOPIC, CLOCK_TYPE = "/clock", f"{PACKAGE}.Clock"
+"""Topic of the true time and its message type."""
+
+CLOCK_TIMEOUT = 0.1
+"""Time (s) within which another process answers that it publishes the clock."""
+
+WORLD_PREFIX = re.compile(r"^/world/[^/]+/")
+"""The name of the world in a topic."""
+
+BOOLEAN_TYPE = f"{PACKAGE}.Boolean"
+"""Message type of switches."""
 
 get_time = itemgetter(0)
 """Returns the time of arrival of a message that waits."""
@@ -44,23 +63,47 @@ class GzPublisher(Publisher):
         package = get_package(settings.version)
         _check_sensors(url, recorded_run.world, package)
         self._run, self._wait, self._is_open = recorded_run, settings.wait, True
+        self._world_name = settings.world or recorded_run.world.name
         sensors = package.list_sensors(recorded_run)
         self._encoders = {sensor.name: NumberedEncoder(package, sensor) for sensor in sensors}
         topics = {name: self._make_topic(settings, name) for name in self._encoders}
         self._node = GzNode(settings, list(topics.values()), Where(url.text))
         self._topics = {name: self._node.topics[topic.name] for name, topic in topics.items()}
         self._waiting: list[tuple[int, GzTopic, bytes]] = []
+        self._clock = self._add_clock(settings)
         self.url = replace(url, host=settings.host).with_port(self._node.port)
-        LOG.info("%s: publishes %d topics in the partition %s", self.url, len(topics), settings.partition)
+        LOG.info("%s: publishes %d topics in the partition %s", self.url, len(self._node.topics), settings.partition)
+
+    def _add_clock(self, settings: Settings) -> GzTopic | None:
+        """Return the topic of the clock; None if another process publishes it."""
+        topic = AdvertisedTopic(settings.make_topic(CLOCK_TOPIC), get_type_name(CLOCK_TYPE, settings.version))
+        if self._node.has_other_publisher(topic.name, CLOCK_TIMEOUT):
+            LOG.info("%s: another process publishes %s", self._node.where, CLOCK_TOPIC)
+            return None
+        return self._node.add_topic(topic)
 
     def wait_for_subscriber(self) -> None:
         """Wait for the first subscription."""
         if self._wait > 0.0 and not self._node.wait_for_subscriber(self._wait):
             LOG.warning("%s: no subscriber within %g s; the run continues", self.url, self._wait)
 
+    def attach_pace(self, pace: Pace | None) -> None:
+        """Offer the service /world/WORLD/pause from Boolean to Boolean, which lets the run wait."""
+        if pace is None or not self._is_open:
+            return
+
+        def handle(request: bytes) -> bytes:
+            pace.is_paused = decode_boolean(request)
+            return encode_int(2, pace.is_paused)
+
+        name = f"/world/{self._world_name}/pause"
+        self._node.add_service(name, BOOLEAN_TYPE, BOOLEAN_TYPE, handle)
+
     def _make_topic(self, settings: Settings, name: str) -> AdvertisedTopic:
         """Return the topic of a sensor."""
         topic = self._run.topics.get_sensor_topic(name, "measured")
+        if settings.world:
+            topic = WORLD_PREFIX.sub(lambda _: f"/world/{settings.world}/", topic)
         return AdvertisedTopic(settings.make_topic(topic), self._encoders[name].type)
 
     @property
@@ -83,6 +126,9 @@ class GzPublisher(Publisher):
                 self._waiting += [(time, topic, data) for _, time, _, data in encoder.encode(reading)]
             else:
                 encoder.skip(reading)
+        stamps = list_true_stamps(time_slice) if self._clock is not None and self._clock.has_subscribers else None
+        if self._clock is not None and stamps is not None:
+            self._waiting += [(stamp, self._clock, encode_clock(stamp)) for stamp in stamps.tolist()]
         self._waiting.sort(key=get_time)
         end = int(to_nanoseconds(self._run.epoch, np.array([time_slice.end]))[0])
         self._send(bisect_right(self._waiting, end, key=get_time))
@@ -104,6 +150,19 @@ class GzPublisher(Publisher):
         if self._is_open:
             self._is_open = False
             self._node.abort()
+
+
+def encode_clock(stamp: int) -> bytes:
+    """Return a `Clock` with a time (ns) of the simulation, and with the same stamp."""
+    seconds, nanoseconds = divmod(stamp, NANOSECONDS_PER_SECOND)
+    time = encode_int(1, seconds) + encode_int(2, nanoseconds)
+    return encode_nested(1, encode_nested(1, time)) + encode_nested(4, time)
+
+
+def decode_boolean(data: bytes) -> bool:
+    """Return the value of a `Boolean`. Raises `ValueError`."""
+    values = [value for tag, value in iterate_fields(data) if tag == 2 << 3 | VARINT]
+    return bool(values and values[-1])
 
 
 def _check_sensors(url: StreamUrl, world: World, package: GazeboPackage) -> None:
@@ -130,5 +189,8 @@ STREAMS = (
         options=OPTIONS,
         check=check,
         is_live=True,
+        open_subscriber=open_subscriber,
+        motion_options=GZ_MOTION_OPTIONS,
+        motion_format="gz://HOST?partition=PARTITION&topic=TOPIC&model=MODEL",
     ),
 )

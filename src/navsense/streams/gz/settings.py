@@ -1,6 +1,6 @@
 """Settings of Gazebo transport: the options of the URL and the environment variables that the library itself reads.
 
-    gz://HOST:PORT?partition=PARTITION&version=VERSION&wait=SECONDS
+    gz://HOST:PORT?partition=PARTITION&version=VERSION&world=WORLD&wait=SECONDS
 
 HOST is an IPv4 address of this machine, or a name of one. The topics are offered there, and discovery uses its network
 only. PORT is the port of the messages. All parts have a default: the environment variable, then loopback and a free
@@ -24,11 +24,11 @@ from navsense.streams.device_port import CONNECT_TIMEOUT, parse_wait
 from navsense.streams.gz.versions import IGNITION_VERSION, NEWEST_VERSION, OLDEST_VERSION
 from navsense.streams.stream import LOOPBACK, StreamUrl
 
-OPTIONS = ("partition", "version", "wait")
-"""Options of the URL."""
+OPTIONS = ("partition", "version", "world", "wait")
+"""Options of the URL of a publisher."""
 
-MULTICAST_GROUP, DISCOVERY_PORT = "239.255.0.7", 10317
-"""Default group and UDP port of discovery."""
+MULTICAST_GROUP, DISCOVERY_PORT, SERVICE_DISCOVERY_PORT = "239.255.0.7", 10317, 10318
+"""Default group and UDP ports of the discovery of topics and of services."""
 
 QUEUE_MESSAGES = 100_000
 """Default number of messages in the queue of a subscriber. A run faster than real time sends them in bursts."""
@@ -39,35 +39,48 @@ FORBIDDEN = (" ", "~", "@", ":=", "//")
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of one publisher.
+    """The settings of one publisher or subscriber.
 
     version: of the library.
     host: the name or address in the URL or in the environment.
     port: TCP port of the messages; 0 selects a free port.
     partition: programs see each other's topics in the same partition only.
-    group, discovery_port: where the discovery sends and receives.
+    world: name of the world in topics; "" for that of the file, or for the only one.
+    group, discovery_port, service_discovery_port: where the discovery sends and receives.
     relays: addresses that get the datagrams of the discovery too.
     queue_messages: size of the queue of a subscriber; 0 has no limit.
     has_statistics: true if messages have a number and a time for statistics; both sides need the same value.
-    wait: time (s) to wait for the first subscriber.
+    wait: time (s) to wait for the first subscriber or publisher.
     """
 
     version: int
     host: str
     port: int
     partition: str
+    world: str
     group: str
     discovery_port: int
+    service_discovery_port: int
     relays: tuple[str, ...]
     queue_messages: int
     has_statistics: bool
     wait: float
+
+    @property
+    def prefix(self) -> str:
+        """The beginning of the names of the environment variables."""
+        return get_prefix(self.version)
 
     def make_topic(self, name: str) -> str:
         """Return the full name of a topic: `@/PARTITION@/TOPIC`."""
         partition = self.partition.rstrip("/")
         slash = "/" if partition and not partition.startswith("/") else ""
         return f"@{slash}{partition}@{name}"
+
+
+def get_prefix(version: int) -> str:
+    """Return the beginning of the names of the environment variables of a version."""
+    return "IGN_" if version <= IGNITION_VERSION else "GZ_"
 
 
 def read_settings(url: StreamUrl, environment: Mapping[str, str] = os.environ) -> Settings:
@@ -77,7 +90,7 @@ def read_settings(url: StreamUrl, environment: Mapping[str, str] = os.environ) -
         raise RecordingError("path of the URL", url.path, where=where, allowed="must be empty")
     text = url.options.get("version", str(NEWEST_VERSION))
     version = _parse_number("version", text, where, OLDEST_VERSION, NEWEST_VERSION)
-    prefix = "IGN_" if version <= IGNITION_VERSION else "GZ_"
+    prefix = get_prefix(version)
     variables = {name.removeprefix(prefix): text for name, text in environment.items() if name.startswith(prefix)}
     _check_supported(variables, prefix, where)
     group = variables.get("DISCOVERY_MULTICAST_IP", MULTICAST_GROUP)
@@ -94,15 +107,22 @@ def read_settings(url: StreamUrl, environment: Mapping[str, str] = os.environ) -
     if partition == "/" or any(text in partition for text in FORBIDDEN):
         allowed = f"must not contain {', '.join(map(repr, FORBIDDEN))}"
         raise RecordingError("partition", partition, where=where, allowed=allowed)
+    world = url.options.get("world", "")
+    if "/" in world or any(text in world for text in FORBIDDEN) or ("world" in url.options and not world):
+        allowed = f"must be a name without /, {', '.join(map(repr, FORBIDDEN[:-1]))}"
+        raise RecordingError("world", world, where=where, allowed=allowed)
     port = variables.get("DISCOVERY_MSG_PORT", str(DISCOVERY_PORT))
+    service_port = variables.get("DISCOVERY_SRV_PORT", str(SERVICE_DISCOVERY_PORT))
     queue = variables.get("TRANSPORT_SNDHWM", str(QUEUE_MESSAGES))
     return Settings(
         version=version,
         host=urlsplit(url.text).hostname or variables.get("IP") or LOOPBACK,
         port=url.port or 0,
         partition=partition,
+        world=world,
         group=group,
         discovery_port=_parse_number(f"{prefix}DISCOVERY_MSG_PORT", port, where, 1, 65535),
+        service_discovery_port=_parse_number(f"{prefix}DISCOVERY_SRV_PORT", service_port, where, 1, 65535),
         relays=relays,
         queue_messages=_parse_number(f"{prefix}TRANSPORT_SNDHWM", queue, where, 0, 2**31 - 1),
         has_statistics=variables.get("TRANSPORT_TOPIC_STATISTICS") == "1",

@@ -50,6 +50,11 @@ def remove_imu_covariances(data: bytes) -> bytes:
     )
 
 
+def get_type_name(name: str, version: int) -> str:
+    """Return the name of a message type of `gz.msgs` in a version of the library."""
+    return name.replace(PACKAGE, IGNITION_PACKAGE, 1) if version <= IGNITION_VERSION else name
+
+
 def get_package(version: int) -> GazeboPackage:
     """Return the messages of a version of the library."""
     if version >= IMU_COVARIANCE_VERSION:
@@ -73,6 +78,6 @@ def get_package(version: int) -> GazeboPackage:
 
     def get_type(sensor_messages: SensorMessages) -> str:
         name = "" if sensor_messages.gz_type == DVL_TYPE else sensor_messages.gz_type
-        return name.replace(PACKAGE, IGNITION_PACKAGE, 1)
+        return get_type_name(name, version)
 
     return GazeboPackage(IGNITION_PACKAGE, has_message, get_type, get_encoder)

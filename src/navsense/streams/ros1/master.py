@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from navsense.core.text import format_count
@@ -39,20 +39,41 @@ class MasterError(Exception):
 class Registration:
     """A topic or a service to register.
 
-    type: as in `sensor_msgs/Imu`.
+    type: as in `sensor_msgs/Imu`; "*" for a subscription to any type.
     service_uri: the address of a service, "" for a topic.
+    update: of a subscription, None for others. It gets the URIs of the publishers at each registration, and must not
+        wait.
     """
 
     name: str
     type: str
     service_uri: str = ""
+    update: Callable[[list[str]], None] | None = field(default=None, compare=False)
+
+    @property
+    def method(self) -> str:
+        """The end of the names of the calls that register and unregister it."""
+        return "Service" if self.service_uri else "Subscriber" if self.update else "Publisher"
 
 
 class Master:
     """A ROS master, and the registrations of one node."""
 
-    def __init__(self, host: str, port: int, *, caller_id: str, caller_api: str, name: str) -> None:
-        """Store the address of the master, the name and the URI of the node. Log messages begin with `name`."""
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        caller_id: str,
+        caller_api: str,
+        name: str,
+        loss: str = "connected subscribers stay, new ones find nothing",
+    ) -> None:
+        """Store the address of the master, the name and the URI of the node.
+
+        Log messages begin with `name`. `loss` is the effect of a lost master.
+        """
+        self._loss = loss
         self._address, self._caller_id, self._caller_api, self._name = (host, port), caller_id, caller_api, name
         self._wanted: list[Registration] = []
         self._registered: list[Registration] = []
@@ -81,6 +102,11 @@ class Master:
         self._register(self._wanted)
         self._thread.start()
 
+    def list_topics(self) -> tuple[dict[str, list[str]], dict[str, str]]:
+        """Return the publishers of each topic, and the type of each topic. Raises `MasterError`."""
+        publishers = _parse_nodes(self.call("getSystemState"), 0)
+        return publishers, {name: str(kind) for name, kind in _parse_pairs(self.call("getTopicTypes"))}
+
     def add(self, registration: Registration) -> None:
         """Register a topic or a service soon."""
         self._wanted.append(registration)
@@ -96,10 +122,7 @@ class Master:
         while self._registered:
             one, left = self._registered[-1], max(end - time.monotonic(), 1e-3)
             try:
-                if one.service_uri:
-                    self.call("unregisterService", one.name, one.service_uri, timeout=left)
-                else:
-                    self.call("unregisterPublisher", one.name, self._caller_api, timeout=left)
+                self.call(f"unregister{one.method}", one.name, one.service_uri or self._caller_api, timeout=left)
             except MasterError as error:
                 LOG.warning("%s: the master still lists %s: it %s", self._name, one.name, error)
                 break
@@ -121,26 +144,28 @@ class Master:
                 self._is_lost = False
             except MasterError as error:
                 if not self._is_lost:
-                    LOG.warning(
-                        "%s: the master %s; connected subscribers stay, new ones find nothing", self._name, error
-                    )
+                    LOG.warning("%s: the master %s; %s", self._name, error, self._loss)
                 self._is_lost = True
 
     def _knows_node(self) -> bool:
         """Return False if the master has lost the registrations."""
-        publishers = _parse_publishers(self.call("getSystemState"))
-        return all(self._caller_id in publishers.get(one.name, ()) for one in self._registered if not one.service_uri)
+        state = self.call("getSystemState")
+        nodes = {"Publisher": _parse_nodes(state, 0), "Subscriber": _parse_nodes(state, 1)}
+        topics = [one for one in self._registered if one.method in nodes]
+        return all(self._caller_id in nodes[one.method].get(one.name, ()) for one in topics)
 
     def _register(self, registrations: list[Registration]) -> None:
         """Register topics and services, and warn of other publishers. Raises `MasterError`."""
         if not registrations:
             return
-        publishers = _parse_publishers(self.call("getSystemState"))
-        types = {name: str(kind) for name, kind in _parse_pairs(self.call("getTopicTypes"))}
-        self._warn_of_others([one for one in registrations if not one.service_uri], publishers, types)
+        publishers, types = self.list_topics()
+        self._warn_of_others([one for one in registrations if one.method == "Publisher"], publishers, types)
         for one in registrations:
             if one.service_uri:
                 self.call("registerService", one.name, one.service_uri, self._caller_api)
+            elif one.update:
+                uris = self.call("registerSubscriber", one.name, one.type, self._caller_api)
+                one.update(parse_uris(uris))
             else:
                 self.call("registerPublisher", one.name, one.type, self._caller_api)
             self._registered.append(one)
@@ -171,7 +196,14 @@ def _parse_pairs(value: Any) -> list[tuple[str, Any]]:
     return [(str(name), item) for name, item in value]
 
 
-def _parse_publishers(state: Any) -> dict[str, list[str]]:
-    """Return the publishers of each topic in the state of a system. Raises `MasterError` for another structure."""
-    pairs = _parse_pairs(state[0] if isinstance(state, list) and state else None)
+def _parse_nodes(state: Any, index: int) -> dict[str, list[str]]:
+    """Return the nodes of each topic in a part of the state of a system. Raises `MasterError` for another structure."""
+    pairs = _parse_pairs(state[index] if isinstance(state, list) and len(state) > index else None)
     return {topic: list(map(str, nodes)) for topic, nodes in pairs if isinstance(nodes, list)}
+
+
+def parse_uris(value: Any) -> list[str]:
+    """Return the URIs of nodes. Raises `MasterError` for another structure."""
+    if not (isinstance(value, list) and all(isinstance(one, str) for one in value)):
+        raise MasterError("does not answer as a ROS master: the value is not a list of URIs")
+    return value

@@ -130,8 +130,21 @@ class _Peer:
 class Ros1Node:
     """A ROS 1 node with publishers and services."""
 
-    def __init__(self, host: str, *, caller_id: str, master_uri: str, name: str, where: Where) -> None:
-        """Listen on a free port of `host`. Log messages begin with `name`. Raises `RecordingError`."""
+    def __init__(
+        self,
+        host: str,
+        *,
+        caller_id: str,
+        master_uri: str,
+        name: str,
+        where: Where,
+        api: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> None:
+        """Listen on a free port of `host`. Log messages begin with `name`. Raises `RecordingError`.
+
+        api: methods of the Slave API that replace those of a node without subscriptions. They are called in the thread
+            of the node and must not wait.
+        """
         self.caller_id, self._master_uri, self._name = caller_id, master_uri, name
         self.shutdown_reason = ""
         """Why another program has shut the node down, "" if none has."""
@@ -169,6 +182,7 @@ class Ros1Node:
             "publisherUpdate": lambda *_: [SUCCESS, "", 0],
             "requestTopic": self._request_topic,
             "shutdown": self._shut_down,
+            **(api or {}),
         }
         self._thread = threading.Thread(target=self._serve, name="navsense-ros1", daemon=True)
         try:

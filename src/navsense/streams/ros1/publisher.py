@@ -41,7 +41,7 @@ from navsense.streams.ros1.master import Master, MasterError, Registration
 from navsense.streams.ros1.node import Packet, Ros1Node, Ros1Topic, Service
 from navsense.streams.ros1.services import SET_BOOL_MD5, make_service
 from navsense.streams.services import list_services
-from navsense.streams.stream import LOOPBACK, Pace, Publisher, Stream, StreamUrl, SupportsRunChanges
+from navsense.streams.stream import LOOPBACK, Pace, Publisher, StreamUrl, SupportsRunChanges
 from navsense.world import World
 
 LOG = logging.getLogger(__name__)
@@ -311,16 +311,3 @@ def check(url: StreamUrl, _world: World | None) -> None:
     if "node" in url.options and not NODE_NAME.fullmatch(url.options["node"]):
         allowed = "must be a name of ROS: letters, digits, _ and /"
         raise RecordingError("option node", url.options["node"], where=where, allowed=allowed)
-
-
-STREAMS = (
-    Stream(
-        scheme="ros1",
-        name="ROS 1",
-        url_format="ros1://HOST:PORT",
-        open_publisher=Ros1Publisher,
-        options=("wait", "host", "node"),
-        check=check,
-        is_live=True,
-    ),
-)

@@ -1,0 +1,282 @@
+"""The messages of ROS 1 that hold a motion: their types, and what decodes them.
+
+    header: uint32 seq, time stamp, string frame_id     time: uint32 sec, uint32 nsec     string: its length, its bytes
+    pose: 3 + 4 float64, x y z and x y z w     twist: 3 + 3 float64     an array: its length, its elements
+
+Sources: the ROS wiki, "msg"; the definitions of nav_msgs, geometry_msgs and tf2_msgs of ROS Noetic, and of gazebo_msgs.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from navsense.core.typing import Quaternion, Vector
+from navsense.messages.base import NANOSECONDS_PER_SECOND
+
+_COUNT, _HEADER, _TIME = struct.Struct("<I"), struct.Struct("<III"), struct.Struct("<II")
+_POSE, _TWIST, _VECTOR = struct.Struct("<7d"), struct.Struct("<6d"), struct.Struct("<3d")
+
+COVARIANCE_BYTES = 36 * 8
+
+
+class Sample(NamedTuple):
+    """The values of a message.
+
+    stamp: ns, 0 for a type without one.
+    frame: the frame that moves, without a leading slash; "" in types without its name.
+    parent: its parent frame, as `frame`.
+    rotation: w x y z as in the message, at any length.
+    linear, angular: velocities; None in types without them.
+    """
+
+    stamp: int
+    frame: str
+    parent: str
+    position: Vector
+    rotation: Quaternion
+    linear: Vector | None = None
+    angular: Vector | None = None
+
+
+class Twist(NamedTuple):
+    """A velocity command: m/s and rad/s. stamp: ns, 0 for a type without one. frame: of the header."""
+
+    stamp: int
+    frame: str
+    linear: Vector
+    angular: Vector
+
+
+class Reader:
+    """Reads the fields of a message in order. Every method raises `ValueError` if the message ends before."""
+
+    def __init__(self, data: bytes) -> None:
+        """Start at the first byte."""
+        self.data, self.offset = data, 0
+
+    def read(self, layout: struct.Struct) -> tuple[float, ...]:
+        """Return numbers."""
+        self.skip(layout.size)
+        values: tuple[float, ...] = layout.unpack_from(self.data, self.offset - layout.size)
+        return values
+
+    def skip(self, size: int) -> None:
+        """Skip bytes."""
+        self.offset += size
+        if self.offset > len(self.data):
+            raise ValueError(f"a message of {len(self.data)} bytes that ends within its fields")
+
+    def read_count(self) -> int:
+        """Return the length of a string or an array."""
+        self.skip(4)
+        count: int = _COUNT.unpack_from(self.data, self.offset - 4)[0]
+        return count
+
+    def read_string(self) -> str:
+        """Return a string."""
+        size = self.read_count()
+        self.skip(size)
+        return self.data[self.offset - size : self.offset].decode(errors="replace")
+
+    def read_frame(self) -> str:
+        """Return the name of a frame without a leading slash."""
+        return self.read_string().lstrip("/")
+
+    def read_time(self) -> int:
+        """Return a time (ns)."""
+        self.skip(8)
+        seconds, nanoseconds = _TIME.unpack_from(self.data, self.offset - 8)
+        if nanoseconds >= NANOSECONDS_PER_SECOND:
+            raise ValueError(f"a time with {nanoseconds} ns after the second")
+        stamp: int = seconds * NANOSECONDS_PER_SECOND + nanoseconds
+        return stamp
+
+    def read_header(self) -> tuple[int, str]:
+        """Return the stamp (ns) and the frame of a header."""
+        self.skip(4)
+        return self.read_time(), self.read_frame()
+
+    def read_vector(self) -> Vector:
+        """Return a vector."""
+        x, y, z = self.read(_VECTOR)
+        return x, y, z
+
+    def read_pose(self) -> tuple[Vector, Quaternion]:
+        """Return the position and the quaternion w x y z of a pose or a transform."""
+        px, py, pz, x, y, z, w = self.read(_POSE)
+        return (px, py, pz), (w, x, y, z)
+
+    def read_twist(self) -> tuple[Vector, Vector]:
+        """Return the linear and the angular velocity of a twist."""
+        vx, vy, vz, wx, wy, wz = self.read(_TWIST)
+        return (vx, vy, vz), (wx, wy, wz)
+
+    def finish(self) -> None:
+        """Raise `ValueError` if bytes are left."""
+        if self.offset != len(self.data):
+            raise ValueError(f"a message of {len(self.data)} bytes; its fields have {self.offset}")
+
+
+def decode_odometry(reader: Reader) -> Sample:
+    """Return the values of a nav_msgs/Odometry."""
+    stamp, parent = reader.read_header()
+    frame = reader.read_frame()
+    position, rotation = reader.read_pose()
+    reader.skip(COVARIANCE_BYTES)
+    linear, angular = reader.read_twist()
+    reader.skip(COVARIANCE_BYTES)
+    return Sample(stamp, frame, parent, position, rotation, linear, angular)
+
+
+def decode_pose(reader: Reader) -> Sample:
+    """Return the values of a geometry_msgs/Pose."""
+    return Sample(0, "", "", *reader.read_pose())
+
+
+def decode_pose_stamped(reader: Reader) -> Sample:
+    """Return the values of a geometry_msgs/PoseStamped."""
+    stamp, parent = reader.read_header()
+    return Sample(stamp, "", parent, *reader.read_pose())
+
+
+def decode_pose_with_covariance(reader: Reader) -> Sample:
+    """Return the values of a geometry_msgs/PoseWithCovarianceStamped."""
+    sample = decode_pose_stamped(reader)
+    reader.skip(COVARIANCE_BYTES)
+    return sample
+
+
+def decode_transform(reader: Reader) -> Sample:
+    """Return the values of a geometry_msgs/TransformStamped."""
+    stamp, parent = reader.read_header()
+    frame = reader.read_frame()
+    return Sample(stamp, frame, parent, *reader.read_pose())
+
+
+def decode_transforms(reader: Reader) -> list[Sample]:
+    """Return the values of a tf2_msgs/TFMessage."""
+    return [decode_transform(reader) for _ in range(_check_count(reader, 76))]
+
+
+def decode_entity(data: bytes, name: str) -> tuple[Sample | None, list[str]]:
+    """Return the values of a model or a link in a gazebo_msgs/ModelStates or LinkStates, and all names.
+
+    The values are None if no entity has the name. Of several, the first one counts, as in recordings. Raises
+    `ValueError`.
+    """
+    reader = Reader(data)
+    names = [reader.read_string() for _ in range(_check_count(reader, 4))]
+    starts = []
+    for layout in (_POSE, _TWIST):
+        count = _check_count(reader, layout.size)
+        if count != len(names):
+            raise ValueError(f"a message with {len(names)} names and {count} poses or twists")
+        starts.append(reader.offset)
+        reader.skip(count * layout.size)
+    reader.finish()
+    if name not in names:
+        return None, names
+    index = names.index(name)
+    reader.offset = starts[0] + index * _POSE.size
+    pose = reader.read_pose()
+    reader.offset = starts[1] + index * _TWIST.size
+    return Sample(0, name, "", *pose, *reader.read_twist()), names
+
+
+def _check_count(reader: Reader, size: int) -> int:
+    """Return the length of an array whose elements have at least `size` bytes. Raises `ValueError` if too long."""
+    count = reader.read_count()
+    if count * size > len(reader.data) - reader.offset:
+        raise ValueError(f"a message of {len(reader.data)} bytes with an array of {count} elements")
+    return count
+
+
+def decode_twist(reader: Reader) -> Twist:
+    """Return the values of a geometry_msgs/Twist."""
+    return Twist(0, "", *reader.read_twist())
+
+
+def decode_twist_stamped(reader: Reader) -> Twist:
+    """Return the values of a geometry_msgs/TwistStamped."""
+    return Twist(*reader.read_header(), *reader.read_twist())
+
+
+def decode_clock(data: bytes) -> int:
+    """Return the time (ns) of a rosgraph_msgs/Clock. Raises `ValueError`."""
+    reader = Reader(data)
+    stamp = reader.read_time()
+    reader.finish()
+    return stamp
+
+
+MotionKind = Literal["pose", "odometry", "transforms", "models", "links", "commands"]
+"""What a message type holds: a pose; a pose with velocities; transforms by frame; states by model or link; a velocity
+command."""
+
+
+@dataclass(frozen=True)
+class MotionType:
+    """A message type that a motion can be.
+
+    md5: the sum of its definition.
+    has_stamp: its messages have a stamp.
+    """
+
+    kind: MotionKind
+    md5: str
+    has_stamp: bool = True
+
+
+MOTION_TYPES: Mapping[str, MotionType] = {
+    "nav_msgs/Odometry": MotionType("odometry", "cd5e73d190d741a2f92e81eda573aca7"),
+    "geometry_msgs/PoseStamped": MotionType("pose", "d3812c3cbc69362b77dc0b19b345f8f5"),
+    "geometry_msgs/PoseWithCovarianceStamped": MotionType("pose", "953b798c0f514ff060a53a3498ce6246"),
+    "geometry_msgs/Pose": MotionType("pose", "e45d45a5a1ce597b249e23fb30fc871f", has_stamp=False),
+    "geometry_msgs/TransformStamped": MotionType("transforms", "b5764a33bfeb3588febc2682852579b0"),
+    "tf2_msgs/TFMessage": MotionType("transforms", "94810edda583a504dfda3829e70d7eec"),
+    "tf/tfMessage": MotionType("transforms", "94810edda583a504dfda3829e70d7eec"),
+    "gazebo_msgs/ModelStates": MotionType("models", "48c080191eb15c41858319b4d8a609c2", has_stamp=False),
+    "gazebo_msgs/LinkStates": MotionType("links", "48c080191eb15c41858319b4d8a609c2", has_stamp=False),
+    "geometry_msgs/Twist": MotionType("commands", "9f195f881246fdfa2798d1d3eebca84a", has_stamp=False),
+    "geometry_msgs/TwistStamped": MotionType("commands", "98d34b0043a2093cf9d9345ab6eef12e"),
+}
+"""Message type -> what it holds."""
+
+CLOCK_TYPE, CLOCK_MD5 = "rosgraph_msgs/Clock", "a9c97c1d230cfc112e270351a944ee47"
+
+POSE_DECODERS = {
+    "nav_msgs/Odometry": decode_odometry,
+    "geometry_msgs/PoseStamped": decode_pose_stamped,
+    "geometry_msgs/PoseWithCovarianceStamped": decode_pose_with_covariance,
+    "geometry_msgs/Pose": decode_pose,
+}
+"""Message type with one pose and no name of a model -> what decodes it."""
+
+
+def normalize_type(kind: str) -> str:
+    """Return the name of a message type in ROS 1: `nav_msgs/Odometry` for `nav_msgs/msg/Odometry`."""
+    return kind.replace("/msg/", "/")
+
+
+def decode_samples(kind: str, data: bytes) -> list[Sample]:
+    """Return the values of a message with a pose or with transforms. Raises `ValueError`."""
+    reader = Reader(data)
+    if kind in POSE_DECODERS:
+        samples = [POSE_DECODERS[kind](reader)]
+    elif kind == "geometry_msgs/TransformStamped":
+        samples = [decode_transform(reader)]
+    else:
+        samples = decode_transforms(reader)
+    reader.finish()
+    return samples
+
+
+def decode_command(kind: str, data: bytes) -> Twist:
+    """Return the values of a velocity command. Raises `ValueError`."""
+    reader = Reader(data)
+    twist = decode_twist(reader) if kind == "geometry_msgs/Twist" else decode_twist_stamped(reader)
+    reader.finish()
+    return twist
