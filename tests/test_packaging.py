@@ -89,7 +89,7 @@ def list_imported_packages() -> set[str]:
     return found
 
 
-IMPORT_NAMES = {"pyzmq": "zmq"}
+IMPORT_NAMES = {"eclipse-zenoh": "zenoh", "pyzmq": "zmq"}
 """Distribution -> name of its package, where they differ."""
 
 

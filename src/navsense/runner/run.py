@@ -570,11 +570,7 @@ def _record_run(
             writers.append(JoinedSliceWriter(writer) if is_joined else writer)
             stack.push(partial(_exit_unless_failed, writers[-1], failed))
         publishers = [writer for writer in writers if isinstance(writer, Publisher)]
-        if not followers:  # a live system does not wait
-            _wait_for_subscribers(publishers)
-        for publisher in publishers:
-            publisher.attach_pace(limiter)
-            publisher.attach_controls(controls)
+        _start_publishers(publishers, limiter, controls, wait=not followers)
         try:
             for time_slice in _compute_slices(session, followers, duration, limiter, controls):
                 for writer in (writer for writer in writers if writer not in failed):
@@ -604,10 +600,19 @@ def _record_run(
     return RecordResult(paths, duration, samples, valid_samples, max_delay, published_samples)
 
 
-def _wait_for_subscribers(publishers: Sequence[Publisher]) -> None:
-    """Wait for the first subscriber of each stream when all are open, so that subscribers can choose among them."""
+def _start_publishers(
+    publishers: Sequence[Publisher], limiter: RealTimeLimiter | None, controls: RunControls, *, wait: bool
+) -> None:
+    """Wait for the subscribers of all outputs, so that each can choose among them; give them pace and controls.
+
+    wait: false for a run that follows a live system, which does not wait.
+    """
     for publisher in publishers:
-        publisher.wait_for_subscriber()
+        if wait:
+            publisher.wait_for_subscriber()
+    for publisher in publishers:
+        publisher.attach_pace(limiter)
+        publisher.attach_controls(controls)
 
 
 def _compute_slices(

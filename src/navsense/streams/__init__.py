@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from navsense.recordings.base import is_url
-from navsense.streams import device_port, foxglove, gazebo_classic, gz, ros1
+from navsense.streams import device_port, foxglove, gazebo_classic, gz, ros1, ros2
 from navsense.streams.current import CurrentSample, CurrentSubscriber
 from navsense.streams.stream import (
     Pace,
@@ -55,6 +55,7 @@ STREAMS = (
     *gazebo_classic.STREAMS,
     *gz.STREAMS,
     *ros1.STREAMS,
+    *ros2.STREAMS,
 )
 """The streams of navsense."""
 

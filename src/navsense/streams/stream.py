@@ -219,7 +219,7 @@ def list_streams() -> list[Stream]:
     """Return all registered streams.
 
     >>> [stream.scheme for stream in ns.streams.list_streams()]
-    ['pd0+tcp', 'pd6+tcp', 'wl+tcp', 'nmea+tcp', 'foxglove', 'gazebo', 'gz', 'ros1']
+    ['pd0+tcp', 'pd6+tcp', 'wl+tcp', 'nmea+tcp', 'foxglove', 'gazebo', 'gz', 'ros1', 'ros2', 'ros2+zenoh']
     """
     return list(_STREAMS.values())
 

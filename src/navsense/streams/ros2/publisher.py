@@ -1,0 +1,349 @@
+"""The streams of ROS 2: a run as a node with publishers on DDS or on Zenoh, without an installed ROS.
+
+    ros2://ADDRESS?domain=N&node=NAME&wait=SECONDS              default: loopback, ROS_DOMAIN_ID or 0, 30 s
+    ros2+zenoh://HOST:PORT?domain=N&node=NAME&wait=SECONDS      default: 127.0.0.1:7447
+
+ADDRESS is that of a network interface of this machine, or the name of the interface. HOST:PORT is the address of a
+router of Zenoh. The run starts with the first subscription, or after SECONDS.
+
+Topics, types and bytes are those of an `.mcap`. A message is sent at its time of arrival: one with a latency waits for
+it. A topic without subscriptions is not encoded, unless it is latched.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import ipaddress
+import logging
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from navsense.core.errors import RecordingError, Where
+from navsense.core.readings import TimeSlice, to_nanoseconds
+from navsense.core.text import format_count
+from navsense.messages import world_messages
+from navsense.messages.cdr import MessageEncoder, encode
+from navsense.messages.schemas import HUMBLE
+from navsense.recordings.base import check_recorded_run, make_closed_error
+from navsense.recordings.info import RecordedRun
+from navsense.recordings.message_builder import MessageBlock, MessageBuilder, OutputChannel
+from navsense.recordings.rosbag.writer import compute_type_hash
+from navsense.recordings.topic_names import CLOCK, TRANSFORMS
+from navsense.streams.device_port import CONNECT_TIMEOUT, parse_wait
+from navsense.streams.ros2.naming import MAX_DOMAIN, TOKEN, is_valid_topic
+from navsense.streams.stream import Publisher, Stream, StreamUrl
+from navsense.world import World
+
+LOG = logging.getLogger(__name__)
+
+DOMAIN_VARIABLE = "ROS_DOMAIN_ID"
+"""Environment variable with the domain of all programs of ROS 2."""
+
+POLL_INTERVAL = 0.01
+"""Time (s) between two looks for the first subscription."""
+
+
+class TopicWriter(Protocol):
+    """The writer of one topic.
+
+    dropped: the number of messages that the transport did not accept.
+    """
+
+    dropped: int
+
+    @property
+    def has_readers(self) -> bool:
+        """True if a program reads the topic."""
+        ...
+
+    @property
+    def reader_count(self) -> int:
+        """The number of readers so far, as far as the transport tells."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Send a message, without waiting for readers."""
+        ...
+
+
+class Node(Protocol):
+    """A node on a transport.
+
+    alignment: the size of a message is a multiple of it.
+    """
+
+    alignment: int
+
+    @property
+    def writers(self) -> Sequence[TopicWriter]:
+        """The writers so far."""
+        ...
+
+    def add_writer(self, topic: str, encoder: MessageEncoder, type_hash: str, *, is_latched: bool) -> TopicWriter:
+        """Return the writer of a topic."""
+        ...
+
+    def announce(self) -> None:
+        """Tell the other nodes the name of this one, and its writers."""
+        ...
+
+    def flush(self) -> None:
+        """Wait until all readers that answer have all messages."""
+        ...
+
+    def close(self) -> None:
+        """Disconnect."""
+        ...
+
+
+NodeOpener: TypeAlias = Callable[[StreamUrl, int, str, bool], Node]
+"""Opens the node of a URL in a domain (number) with a name, for Humble or for later distributions."""
+
+
+class Ros2Publisher(Publisher):
+    """Publishes a run as a ROS 2 node."""
+
+    def __init__(self, url: StreamUrl, recorded_run: RecordedRun, open_node: NodeOpener) -> None:
+        """Open the node, and its writers. Raises `RecordingError`."""
+        self._wait, domain = parse_wait(url, CONNECT_TIMEOUT), parse_domain(url)
+        check_recorded_run(url.text, recorded_run, "ROS 2")
+        address = url.host if url.port is None else f"{url.host}:{url.port}"
+        self._run, self.url = recorded_run, f"{url.scheme}://{address}?{format_query(url, domain)}"
+        self._builder = MessageBuilder(recorded_run)
+        self._writers: dict[str, TopicWriter] = {}
+        self._waiting: list[tuple[int, int, TopicWriter, bytes]] = []
+        self._count = self._sent = 0
+        self._is_open = True
+        name = "/" + url.options.get("node", f"navsense_{os.getpid()}").strip("/")
+        self._node = open_node(url, domain, name, recorded_run.ros == HUMBLE)
+        try:
+            for channel in self._list_first_channels():
+                self._get_writer(channel)
+            self._node.announce()
+            for block in self._builder.build_static_transforms():
+                self._queue(block)
+            self._send()
+        except BaseException:
+            self.abort()
+            raise
+        topics = format_count(len(self._writers), "topic")
+        LOG.info("%s: node %s publishes %s in domain %d", self.url, name, topics, domain)
+
+    @property
+    def subscriber_count(self) -> int:
+        """The number of subscriptions so far, of all topics."""
+        return sum(writer.reader_count for writer in self._node.writers) if self._is_open else self._subscriptions
+
+    def wait_for_subscriber(self) -> None:
+        """Wait for the first subscription to any topic."""
+        until = time.monotonic() + self._wait
+        while not self.subscriber_count:
+            if time.monotonic() >= until:
+                if self._wait > 0.0:
+                    LOG.warning("%s: no program subscribed within %g s; the run continues", self.url, self._wait)
+                return
+            time.sleep(POLL_INTERVAL)
+
+    def _list_first_channels(self) -> list[OutputChannel]:
+        """Return the channels that exist before the run starts. The others follow with their first message."""
+        clock = OutputChannel(self._run.topics.get_common_topic(CLOCK), world_messages.make_clock_encoder())
+        transforms = OutputChannel(
+            self._run.topics.get_common_topic(TRANSFORMS), world_messages.make_transforms_encoder([])
+        )
+        return [*self._builder.list_measured_channels(), clock, transforms]
+
+    def _get_writer(self, channel: OutputChannel) -> TopicWriter:
+        """Return the writer of a topic, made at its first use."""
+        if channel.topic not in self._writers:
+            encoder = channel.encoder
+            if not is_valid_topic(channel.topic):
+                LOG.warning(
+                    "%s: no node of ROS 2 can subscribe to topic %s: its parts must be letters, digits and _",
+                    self.url,
+                    channel.topic,
+                )
+            type_hash = compute_type_hash(encoder.type, encoder.schema, 2)
+            self._writers[channel.topic] = self._node.add_writer(
+                channel.topic, encoder, type_hash, is_latched=channel.latched
+            )
+        return self._writers[channel.topic]
+
+    def write(self, time_slice: TimeSlice) -> None:
+        """Send the messages that arrive until the end of a time slice."""
+        if not self._is_open:
+            raise make_closed_error(self.url)
+        count = len(self._writers)
+        for block in self._builder.build_blocks(time_slice):
+            self._queue(block)
+        if len(self._writers) > count:
+            self._node.announce()
+        self._send(int(to_nanoseconds(self._run.epoch, np.array([time_slice.end]))[0]))
+
+    def _queue(self, block: MessageBlock) -> None:
+        """Encode the messages of a block, unless nobody reads its topic."""
+        writer, count = self._get_writer(block.channel), block.stamp.shape[0]
+        if not count or not (block.channel.latched or writer.has_readers):
+            return
+        rows = encode(block.channel.encoder, block.stamp, block.arrays)
+        if padding := -rows.shape[1] % self._node.alignment:
+            rows = np.pad(rows, ((0, 0), (0, padding)))
+        data, size = rows.tobytes(), rows.shape[1]
+        numbers = range(self._count, self._count + count)
+        self._count += count
+        self._waiting += [
+            (arrival, number, writer, data[first : first + size])
+            for arrival, number, first in zip(block.log_time.tolist(), numbers, range(0, len(data), size), strict=True)
+        ]
+
+    def _send(self, end: int | None = None) -> None:
+        """Send the messages that arrive until a time (ns), by their arrival; all of them without a time."""
+        self._waiting.sort(key=_get_order)
+        due = len(self._waiting)
+        if end is not None:
+            due = sum(arrival <= end for arrival, *_ in self._waiting)
+        for _, _, writer, data in self._waiting[:due]:
+            writer.write(data)
+        self._sent += due
+        del self._waiting[:due]
+
+    def close(self) -> None:
+        """Send all messages that wait, and leave the domain when the readers that answer have confirmed them."""
+        if not self._is_open:
+            return
+        self._send()
+        self._node.flush()
+        dropped = sum(writer.dropped for writer in self._node.writers)
+        self._leave()
+        count, sent = self._subscriptions, self._sent - dropped
+        result = f"sent {format_count(sent, 'message')} in {format_count(count, 'subscription')}"
+        LOG.info("%s: %s", self.url, result if count else "no program subscribed")
+        if dropped:
+            LOG.warning("%s: slow subscribers: %s lost", self.url, format_count(dropped, "message"))
+
+    def abort(self) -> None:
+        """Leave the domain at once. Never raises."""
+        if self._is_open:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Leave the domain, and keep the number of subscriptions."""
+        self._subscriptions = self.subscriber_count
+        self._is_open = False
+        self._node.close()
+
+
+def _get_order(message: tuple[int, int, TopicWriter, bytes]) -> tuple[int, int]:
+    """Return the place of a message in the order of arrival."""
+    return message[:2]
+
+
+def parse_domain(url: StreamUrl) -> int:
+    """Return the domain of a URL, or that of the environment. Raises `RecordingError`."""
+    text = url.options.get("domain", os.environ.get(DOMAIN_VARIABLE) or "0")
+    domain = int(text) if text.isascii() and text.isdecimal() else -1
+    if not 0 <= domain <= MAX_DOMAIN:
+        what = "domain" if "domain" in url.options else DOMAIN_VARIABLE
+        raise RecordingError(what, text, where=Where(url.text), allowed=f"must be a number from 0 to {MAX_DOMAIN}")
+    return domain
+
+
+def format_query(url: StreamUrl, domain: int) -> str:
+    """Return the query of a URL with its domain."""
+    return "&".join(f"{name}={value}" for name, value in {**url.options, "domain": str(domain)}.items())
+
+
+def check_library(url: StreamUrl, package: str) -> None:
+    """Raise `RecordingError` if a library is not installed."""
+    if importlib.util.find_spec(package) is None:
+        library = LIBRARIES[package]
+        raise RecordingError(
+            f"{url.scheme} needs {library}", where=Where(url.text), remedy="pip install 'navsense[ros2]'"
+        )
+
+
+LIBRARIES = {"cyclonedds": "cyclonedds", "zenoh": "eclipse-zenoh"}
+"""Package -> the library that has it."""
+
+
+def _check_common(url: StreamUrl) -> None:
+    """Raise `RecordingError` for an invalid part of a URL that both transports have."""
+    parse_wait(url, CONNECT_TIMEOUT)
+    parse_domain(url)
+    if url.path not in ("", "/"):
+        raise RecordingError("path of the URL", url.path, where=Where(url.text), allowed="must be empty")
+    if "node" in url.options and not all(map(TOKEN.fullmatch, url.options["node"].removeprefix("/").split("/"))):
+        allowed = "must be a name of ROS 2: letters, digits, _ and /"
+        raise RecordingError("option node", url.options["node"], where=Where(url.text), allowed=allowed)
+
+
+def check_dds(url: StreamUrl, _world: World | None) -> None:
+    """Raise `RecordingError` for an invalid URL, and without the library `cyclonedds`."""
+    _check_common(url)
+    if url.port is not None:
+        allowed = "must be omitted; ?domain= selects the ports"
+        raise RecordingError("port of the URL", url.port, where=Where(url.text), allowed=allowed)
+    if ":" in url.host or is_unspecified(url.host):
+        allowed = "must be an IPv4 address of this machine, or the name of a network interface"
+        raise RecordingError("address of this machine", url.host, where=Where(url.text), allowed=allowed)
+    check_library(url, "cyclonedds")
+
+
+def check_zenoh(url: StreamUrl, _world: World | None) -> None:
+    """Raise `RecordingError` for an invalid URL, and without the library `eclipse-zenoh`."""
+    _check_common(url)
+    if url.port == 0:
+        allowed = "must be a number from 1 to 65535"
+        raise RecordingError("port of the router", 0, where=Where(url.text), allowed=allowed)
+    check_library(url, "zenoh")
+
+
+def is_unspecified(host: str) -> bool:
+    """Return True for the address of all interfaces."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def open_dds(url: StreamUrl, recorded_run: RecordedRun) -> Ros2Publisher:
+    """Return a publisher on DDS. Raises `RecordingError`."""
+    check_dds(url, None)
+    from navsense.streams.ros2.dds import DdsNode
+
+    return Ros2Publisher(url, recorded_run, DdsNode)
+
+
+def open_zenoh(url: StreamUrl, recorded_run: RecordedRun) -> Ros2Publisher:
+    """Return a publisher on Zenoh. Raises `RecordingError`."""
+    check_zenoh(url, None)
+    from navsense.streams.ros2.zenoh import DEFAULT_PORT, ZenohNode
+
+    port = url.port or DEFAULT_PORT
+    return Ros2Publisher(replace(url, port=port), recorded_run, ZenohNode)
+
+
+STREAMS = (
+    Stream(
+        scheme="ros2",
+        name="ROS 2 on DDS",
+        url_format="ros2://ADDRESS",
+        open_publisher=open_dds,
+        options=("domain", "node", "wait"),
+        check=check_dds,
+        is_live=True,
+    ),
+    Stream(
+        scheme="ros2+zenoh",
+        name="ROS 2 on Zenoh",
+        url_format="ros2+zenoh://HOST:PORT",
+        open_publisher=open_zenoh,
+        options=("domain", "node", "wait"),
+        check=check_zenoh,
+        is_live=True,
+    ),
+)
