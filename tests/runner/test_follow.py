@@ -251,7 +251,7 @@ def test_arguments_of_a_followed_run(
 
 def test_simulate_needs_a_file(world: ns.World) -> None:
     """A run in memory has no live motion."""
-    with pytest.raises(SimulationError, match="follow a live system"):
+    with pytest.raises(SimulationError, match="does not follow a live system"):
         ns.simulate(world, 1.0, motion={"robot": "list://"})
 
 
@@ -276,3 +276,30 @@ def test_silence_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCa
     for _ in range(6):
         assert follower.receive(0.01) == []
     assert caplog.text.count("no state for") == 1
+
+
+@pytest.mark.requirement("LIV-7")
+def test_live_run_follows_and_repeats_bitwise(
+    connect: Callable[[States], list[ListSubscriber]], world: ns.World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Steps wait for the states. Readings equal those of `record` of the same states, and of the recording."""
+    subscribers = connect(make_states(1000.0, 0.6))
+    published: list[np.ndarray] = []
+    with (
+        caplog.at_level(logging.WARNING),
+        ns.live(world, seed=3, motion={"robot": "list://"}, publish=tmp_path / "live.mcap") as sim,
+    ):
+        for step in sim:
+            if "imu" in step.readings:
+                imu = step.readings["robot::body::imu"]
+                published.append(imu["angular_velocity"][imu.emitted])
+    assert "the live system closed the connection; the run ends" in caplog.text
+    assert not subscribers[0].is_connected
+    measured = np.concatenate(published)
+    ns.record(world, tmp_path / "record.npz", 0.55, seed=3, motion={"robot": "list://"})
+    ns.record(world, tmp_path / "again.npz", seed=3, motion={"robot": str(tmp_path / "live.mcap")})
+    for name in ("record.npz", "again.npz"):
+        imu = ns.open(tmp_path / name)["robot::body::imu"]
+        expected = imu["angular_velocity"][imu.emitted]
+        assert len(expected) > 100
+        np.testing.assert_array_equal(measured[: len(expected)], expected)

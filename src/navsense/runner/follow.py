@@ -230,6 +230,41 @@ def begin_motions(followers: Sequence[Follower]) -> int:
     return epoch
 
 
+def compute_memory(world: World) -> float:
+    """Return the longest time (s) before a sample for which a sensor needs the motion."""
+    # An averaging sensor needs the motion since its sample before.
+    return max((get_max_age(sensor.spec) + 2.0 / sensor.rate for sensor in world.sensors), default=0.0)
+
+
+class Followers:
+    """The followers of a run that is stepped by the caller.
+
+    has_ended: true if a live system has ended.
+    """
+
+    def __init__(self, followers: Sequence[Follower], connections: ExitStack, memory: float) -> None:
+        """Store the followers, the stack that disconnects them, and the memory (s) of `compute_memory`."""
+        self._followers, self._connections, self._memory = followers, connections, memory
+        self._end = 0.0
+        self.has_ended = False
+
+    def advance(self, end: float) -> None:
+        """Wait until all motions are known up to `end` (s). Raises `MotionError` if one ends before."""
+        for follower in self._followers:
+            follower.motion.forget(self._end - self._memory)
+            while follower.motion.last_time < end:
+                try:
+                    follower.extend(follower.receive(POLL))
+                except MotionError:
+                    self.has_ended = True
+                    raise
+        self._end = end
+
+    def close(self) -> None:
+        """Disconnect. A second call does nothing."""
+        self._connections.close()
+
+
 def find_end(motions: Sequence[ReceivedMotion], stop: float) -> float:
     """Return the time (s) up to which all motions are known, at most that of the first state at or after `stop`."""
     last = min(motion.last_time for motion in motions)
@@ -244,8 +279,7 @@ def compute_received_slices(
     Without a duration the run ends when a live system ends. Raises `MotionError` if one ends before the duration.
     """
     run = ControlledRun(session, controls)
-    # An averaging sensor needs the motion since its sample before.
-    memory = max((get_max_age(sensor.spec) + 2.0 / sensor.rate for sensor in session.world.sensors), default=0.0)
+    memory = compute_memory(session.world)
     motions = [follower.motion for follower in followers]
     stop = math.inf if duration is None else session.start + duration
     start, next_slice = 0.0, 0.0

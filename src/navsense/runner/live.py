@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 
 from navsense.core import inputs
 from navsense.core.errors import SimulationError
@@ -12,9 +13,10 @@ from navsense.core.random_streams import check_run
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.motion.base import Motion
 from navsense.motion.driven import DrivenMotion, State
+from navsense.runner.follow import Followers, begin_motions, compute_memory, open_followers
 from navsense.runner.live_outputs import LiveOutputs
 from navsense.runner.outputs import OutputTarget
-from navsense.runner.run import JointSource, MotionSource, load_logs
+from navsense.runner.run import JointSource, MotionSource, check_follows, load_logs, split_motions
 from navsense.sensors.base import get_max_age
 from navsense.simulation.fidelity import apply_fidelity
 from navsense.simulation.live_run import LiveRun
@@ -40,6 +42,8 @@ def live(
 ) -> LiveRun:
     """Open a live run; without caller input it equals `simulate` with the same arguments to the last bit.
 
+    motion: as for `simulate`, or the URL of a live system. A step then waits for the states up to its end, so the live
+        system sets the pace. The first step ends after the first states, at t of their clock since a whole second.
     driven: the models and links whose state the caller gives at each step, as names or with their states at t = 0.
         These states supply the missing fields of the first step. A model is driven by its canonical link.
     publish: the URL of a stream, the path of a recording, or several of them. They get the samples, the truth and the
@@ -70,31 +74,32 @@ def live(
     """
     outputs = _list_outputs(publish)
     world = apply_fidelity(world, fidelity)
-    with inputs.collect_inputs(world.sources):  # no output may replace one of these files
-        motions, tracks = load_logs(world, motion, joints)
+    with inputs.collect_inputs(world.sources), ExitStack() as stack:  # no output may replace one of these files
+        logs, urls = split_motions(world, motion)
+        check_follows(urls, speed=None, epoch=epoch)
+        motions, tracks = load_logs(world, logs or None, joints)
         world = replace_joint_tracks(world, tracks)
         driven_motions, driven_links = _make_driven_motions(world, driven, motions)
+        followers = open_followers(world, urls, stack)
         session = prepare(
             world,
             None,
             seed=seed,
             runs=(check_run(run),),
-            motions=motions,
+            epoch=begin_motions(followers) if followers else epoch,
+            motions=motions | {follower.model: follower.motion for follower in followers},
             driven_links=driven_links,
-            epoch=epoch,
             truth_rate=truth_rate,
             live=True,
         )
-        if not outputs:
-            return LiveRun(session, driven_motions)
-        live_outputs = LiveOutputs(outputs, session, ros=ros)
-        publishers = live_outputs.publishers
-        if not publishers:
-            return LiveRun(session, driven_motions, live_outputs)
-        controls = RunControls(session)
+        live_outputs = LiveOutputs(outputs, session, ros=ros, wait=not followers) if outputs else None
+        publishers = live_outputs.publishers if live_outputs else ()
+        controls = RunControls(session) if publishers else None
         for publisher in publishers:
-            publisher.attach_controls(controls)
-        return LiveRun(session, driven_motions, live_outputs, controls)
+            if controls is not None:
+                publisher.attach_controls(controls)
+        live_motions = Followers(followers, stack.pop_all(), compute_memory(world)) if followers else None
+        return LiveRun(session, driven_motions, live_outputs, controls, live_motions)
 
 
 def _list_outputs(publish: OutputTarget | Sequence[OutputTarget]) -> tuple[OutputTarget, ...]:

@@ -24,8 +24,8 @@ class LiveOutputs:
     A process that is killed loses at most the steps of `LONGEST_JOINED_SLICE` of its recordings.
     """
 
-    def __init__(self, outputs: Sequence[OutputTarget], session: Session, *, ros: str) -> None:
-        """Open the outputs and wait for the first subscriber of each stream. Raises `RecordingError`."""
+    def __init__(self, outputs: Sequence[OutputTarget], session: Session, *, ros: str, wait: bool) -> None:
+        """Open the outputs. With `wait`, wait for the first subscriber of each stream. Raises `RecordingError`."""
         check_outputs_differ(outputs)
         for output in outputs:
             check_output(output, session.world)
@@ -34,7 +34,7 @@ class LiveOutputs:
         with ExitStack() as stack:
             writers = [stack.enter_context(open_output(output, recorded_run)) for output in outputs]
             for writer in writers:  # subscribers can choose among all outputs
-                if isinstance(writer, Publisher):
+                if wait and isinstance(writer, Publisher):
                     writer.wait_for_subscriber()
             stack.pop_all()
         self._writers: list[RecordingWriter] = [

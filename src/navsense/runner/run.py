@@ -217,7 +217,7 @@ def load_motions(
             allowed = "must be a motion, or the path of a motion log"
             raise SimulationError(f"motion of model {name}", repr(source), allowed=allowed, remedy='write "log.csv"')
         if isinstance(source, str) and is_url(source):
-            allowed = "must be a motion or a file: only `record` and `navsense run` follow a live system"
+            allowed = "must be a motion or a file: `simulate` does not follow a live system"
             raise SimulationError(f"motion of model {name}", source, allowed=allowed)
         if isinstance(source, str | os.PathLike):
             model = world.model(name)
@@ -547,7 +547,7 @@ def _record_run(
     # No output may replace an input, see `atomic.check_not_input`.
     with inputs.collect_inputs(world.sources), ExitStack() as stack:
         logs, urls = split_motions(world, motion)
-        _check_follows(urls, speed=speed, epoch=epoch)
+        check_follows(urls, speed=speed, epoch=epoch)
         motions, tracks = load_logs(world, logs or None, joints)
         for output in outputs:
             check_output(output, world)
@@ -641,7 +641,7 @@ def _count_samples(
         valid_samples[name] += int(np.count_nonzero(reading.valid & reading.emitted))
 
 
-def _check_follows(urls: Mapping[str, str], *, speed: float | None, epoch: int) -> None:
+def check_follows(urls: Mapping[str, str], *, speed: float | None, epoch: int) -> None:
     """Raise `SimulationError` for a speed or an epoch of a run that follows live systems."""
     for name, value in (("speed", speed), ("epoch", epoch or None)):
         if urls and value is not None:

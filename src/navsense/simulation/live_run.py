@@ -22,6 +22,7 @@ rigid with the canonical link. `navsense.motion.driven` describes how missing fi
 
 from __future__ import annotations
 
+import logging
 import math
 import weakref
 from collections import deque
@@ -32,7 +33,7 @@ from typing import Protocol, Self, overload
 import numpy as np
 
 from navsense.clock import CLOCK_RATE, Clock, ClockReadings
-from navsense.core.errors import ClockError, SimulationError, UnknownNameError
+from navsense.core.errors import ClockError, MotionError, SimulationError, UnknownNameError
 from navsense.core.names import NameDict, get_short_name, resolve_name
 from navsense.core.random_streams import BLOCK_SAMPLES
 from navsense.core.readings import ON, RATE, Reading, RunChange, TimeSlice, Truth, join_readings, make_all_read_only
@@ -55,6 +56,8 @@ from navsense.simulation.sensor_run import (
 )
 from navsense.simulation.session import Session
 from navsense.world import MountedSensor, World
+
+LOG = logging.getLogger(__name__)
 
 MAX_SAMPLES_PER_STEP = 1_000_000
 """Largest number of samples of one sensor in one step."""
@@ -103,6 +106,23 @@ class StepObserver(Protocol):
 
     def salvage(self) -> None:
         """Get the end of the run by an exception. Never raises."""
+        ...
+
+
+class LiveMotions(Protocol):
+    """Motions that follow live systems. Their states arrive while the run goes on.
+
+    has_ended: true if no states follow.
+    """
+
+    has_ended: bool
+
+    def advance(self, end: float) -> None:
+        """Wait until all motions are known up to `end` (s). Raises `MotionError` if one ends before."""
+        ...
+
+    def close(self) -> None:
+        """Disconnect. A second call does nothing."""
         ...
 
 
@@ -330,12 +350,17 @@ class LiveRun:
         driven: Mapping[str, DrivenMotion],
         observer: StepObserver | None = None,
         controls: RunControls | None = None,
+        live_motions: LiveMotions | None = None,
     ) -> None:
-        """Start before the first step. `controls` are those of other programs."""
+        """Start before the first step. `controls` are those of other programs.
+
+        With `live_motions`, the first step ends at or after their first states.
+        """
         self._session, self._driven, self._observer, self._controls = session, driven, observer, controls
+        self._live_motions = live_motions
         self._current = CurrentChanges(session)
         self._rate = step_to_rate(session.world.max_step_size)
-        self._count = 0
+        self._count = find_first_tick(session.start, self._rate)
         self._closed = False
         self._slice_end = 0.0
         self._changes: list[RunChange] = []
@@ -395,6 +420,8 @@ class LiveRun:
         if self._closed:
             raise SimulationError("live run", allowed="is closed")
         end = self._count / self._rate
+        if self._live_motions is not None:
+            self._live_motions.advance(end)
         self._drive(end, {} if states is None else states)
         self._tick_cache.clear()
         if self._controls is not None:
@@ -438,7 +465,7 @@ class LiveRun:
     def _compute_truth(self, end: float) -> dict[str, Truth]:
         """Return the truth of the links at its instants in the step that ends at `end` (s)."""
         start, stop, rate = self._slice_end, math.nextafter(end, math.inf), self._session.truth_rate
-        if find_first_tick(start, rate) == find_first_tick(stop, rate):
+        if self._live_motions is None and find_first_tick(start, rate) == find_first_tick(stop, rate):
             return {}
         return self._session.compute_truth(start, stop)
 
@@ -491,7 +518,14 @@ class LiveRun:
         motions = [m for sensor in self._sensors.values() for m in self._session.list_motions(sensor.mounted)]
         end = min((motion.end for motion in motions), default=math.inf)
         while not self._closed and self._count / self._rate <= end:
-            yield self.step()
+            try:
+                step = self.step()
+            except MotionError as error:
+                if self._live_motions is None or not self._live_motions.has_ended:
+                    raise
+                LOG.warning("%s; the run ends", error)
+                return
+            yield step
 
     def sensor(self, name: str) -> LiveSensor:
         """Return a sensor by any unambiguous ending of its name. Raises `UnknownNameError`."""
@@ -508,6 +542,8 @@ class LiveRun:
         those of a batch run.
         """
         was_open, self._closed = not self._closed, True
+        if self._live_motions is not None:
+            self._live_motions.close()
         if was_open and self._finalizer is not None:
             self._finalizer()
 
