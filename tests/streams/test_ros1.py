@@ -143,6 +143,16 @@ def test_messages_equal_those_of_a_bag(master: RosMaster, run: Run, tmp_path: Pa
         assert received[topic] == expected[topic][-len(received[topic]) :], topic
 
 
+def test_clock_of_another_node_is_left_alone(master: RosMaster, run: Run) -> None:
+    """A simulator that publishes /clock keeps it: a second clock would move the time of all nodes back and forth."""
+    master.registerPublisher("/gazebo", "/clock", "rosgraph_msgs/Clock", "http://127.0.0.1:1/")
+    with open_publisher(master, run) as publisher:
+        for time_slice in split(run):
+            publisher.write(time_slice)
+        assert set(master.publishers["/clock"]) == {"/gazebo"}
+        assert master.find_node(IMU)
+
+
 def test_imu_message_has_the_layout_of_the_specification(master: RosMaster, run: Run) -> None:
     """Decoded by hand: uint32 seq, stamp, frame_id, quaternion, 9 covariances, angular velocity, ..."""
     with open_publisher(master, run) as publisher:

@@ -214,13 +214,15 @@ def run(
     from navsense import recordings
     from navsense.fault_file import describe_inactive_faults
     from navsense.messages.schemas import DEFAULT_DISTRIBUTION
+    from navsense.motion.stationary import Stationary
     from navsense.runner.run import load_logs, record, split_motions
     from navsense.simulation.motions import replace_joint_tracks, replace_motions
 
     world = world_options.load(fidelity)
     files, urls = split_motions(world, parse_motion_options(motion, world))
     motions, tracks = load_logs(world, files or None, joints, parse_bandwidth_options(bandwidth))
-    print_motions(replace_joint_tracks(replace_motions(world, motions), tracks), motions)
+    followed = dict.fromkeys(urls, Stationary(is_recorded=True))  # not known yet, so the model does not stand still
+    print_motions(replace_joint_tracks(replace_motions(world, {**motions, **followed}), tracks), motions)
     for model, url in urls.items():
         click.echo(f"{model}: follows --motion {url}", err=True)
     with ExitStack() as stack:

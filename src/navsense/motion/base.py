@@ -120,6 +120,9 @@ class LogStart:
 class LogSource:
     """Where a motion was read.
 
+    >>> ns.motion.LogSource("dive.mcap", "/odom").series
+    '/odom'
+
     file: the name of the log or recording, without its folder.
     series: the topic, or the link, in a recording; "" in a log.
     bandwidth: that of the smoothing, Hz; None without.

@@ -258,6 +258,9 @@ def state_row(state: State, owner: str = "a driven model") -> FloatArray:
 
     Raises `MotionError` for a value that is not a `State`, numbers beyond `LIMITS` or an unknown frame. Errors call
     the frame `owner`.
+
+    >>> ns.motion.state_row(ns.State(ns.Pose((1.0, 2.0, 3.0))))[:8]
+    array([ 1.,  2.,  3.,  1.,  0.,  0.,  0., nan])
     """
     if not isinstance(state, State) or not isinstance(state.pose, Pose):
         allowed = "must be a navsense.State with a navsense.Pose"

@@ -304,6 +304,12 @@ def open_subscriber(text: str, frame: DrivenFrame) -> Subscriber:
     """Connect to the live system of a URL and return the subscriber of the states of a frame.
 
     Raises `MotionError` if the URL is invalid, if the stream sends no states, or if the connection fails.
+
+    >>> try:
+    ...     ns.streams.open_subscriber("foxglove://127.0.0.1:8765", ns.streams.DrivenFrame("robot::base_link"))
+    ... except ns.MotionError as error:
+    ...     print(str(error).partition(";")[0])
+    foxglove://127.0.0.1:8765: scheme of the motion: foxglove
     """
     try:
         stream, url = parse_url(text, is_motion=True)

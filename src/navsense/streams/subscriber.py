@@ -43,6 +43,9 @@ wait: time (s) to wait for the first states. upsample: 1 lets an IMU be faster t
 class DrivenFrame:
     """The frame of the world that a subscriber moves: the canonical link of a model.
 
+    >>> ns.streams.DrivenFrame("robot::base_link").link
+    'robot::base_link'
+
     link: its full name, such as "robot::base_link".
     context: the name of the model, the pose of the link in the model, and the topic of its velocity commands.
     start: pose of the model in the world at the start, for velocity commands.
@@ -72,6 +75,11 @@ class Subscriber:
 
     The thread of the transport calls `put` for each state and `fail` at the end of the connection. The run calls
     `receive` and `close`. A transport derives a class that overrides `disconnect`.
+
+    >>> subscriber = ns.streams.Subscriber("ros1://", "topic /odom")
+    >>> subscriber.put(1_500_000_000, ns.State(ns.Pose((0.0, 0.0, 2.0))))
+    >>> [stamped.stamp for stamped in subscriber.receive(0.1)]
+    [1500000000]
 
     url: of the live system.
     topic: what the states come from, for messages: "topic /odom".

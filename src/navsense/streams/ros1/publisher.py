@@ -139,7 +139,12 @@ class Ros1Publisher(Publisher):
         master_uri = f"http://{master_host}:{port}/"
         self._node = Ros1Node(host, caller_id=caller_id, master_uri=master_uri, name=self.url, where=where)
         self._master = Master(url.host, port, caller_id=caller_id, caller_api=self._node.uri, name=self.url)
+        self._clock_topic = self._run.topics.get_common_topic(CLOCK)
         try:
+            # A second clock beside that of a simulator would move the time of all nodes back and forth.
+            self._has_clock = not (set(self._master.list_topics()[0].get(self._clock_topic, ())) - {caller_id})
+            if not self._has_clock:
+                LOG.info("%s: another node publishes %s", self.url, self._clock_topic)
             for channel in self._list_first_channels():
                 self._get_publication(channel, register=False)
             for block in self._builder.build_static_transforms():
@@ -192,11 +197,11 @@ class Ros1Publisher(Publisher):
 
     def _list_first_channels(self) -> list[OutputChannel]:
         """Return the channels that are registered before the run starts. The others follow with their first message."""
-        clock = OutputChannel(self._run.topics.get_common_topic(CLOCK), world_messages.make_clock_encoder())
+        clock = [OutputChannel(self._clock_topic, world_messages.make_clock_encoder())] if self._has_clock else []
         transforms = OutputChannel(
             self._run.topics.get_common_topic(TRANSFORMS), world_messages.make_transforms_encoder([])
         )
-        return [*self._builder.list_measured_channels(), clock, transforms]
+        return [*self._builder.list_measured_channels(), *clock, transforms]
 
     def _get_publication(self, channel: OutputChannel, *, register: bool) -> _Publication:
         """Return the publication of a topic, made at its first use."""
@@ -224,6 +229,8 @@ class Ros1Publisher(Publisher):
     def _queue(self, block: MessageBlock, *, register: bool) -> None:
         """Encode the messages of a block, unless nobody listens to its topic."""
         channel, count = block.channel, block.stamp.shape[0]
+        if channel.topic == self._clock_topic and not self._has_clock:
+            return
         publication = self._get_publication(channel, register=register)
         if not count:
             return
