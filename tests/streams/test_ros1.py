@@ -641,7 +641,7 @@ def test_close_without_master_names_the_topic(
 
 
 def test_other_publisher_of_a_topic_is_a_warning(master: RosMaster, run: Run, caplog: pytest.LogCaptureFixture) -> None:
-    for topic, kind in (("/clock", "rosgraph_msgs/Clock"), (IMU, "std_msgs/String"), ("/tf", "tf2_msgs/TFMessage")):
+    for topic, kind in ((FIX, "sensor_msgs/NavSatFix"), (IMU, "std_msgs/String"), ("/tf", "tf2_msgs/TFMessage")):
         master.registerPublisher("/gazebo", topic, kind, "http://127.0.0.1:1/")
     open_publisher(master, run).close()
     assert f"/gazebo publishes topic {IMU} too, and 1 other topic" in caplog.text

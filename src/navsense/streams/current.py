@@ -41,6 +41,11 @@ class CurrentSubscriber:
     The thread of the transport calls `put` for each velocity and `fail` at the end of the connection. The run calls
     `receive` and `close`. A transport derives a class that overrides `disconnect`.
 
+    >>> subscriber = ns.streams.CurrentSubscriber("ros1://", "topic /current")
+    >>> subscriber.put(1_500_000_000, (0.3, 0.0, 0.0))
+    >>> subscriber.receive(0.1)[0].velocity
+    (0.3, 0.0, 0.0)
+
     url: of the live system.
     topic: what the velocities come from, for messages: "topic /hydrodynamics/current_velocity".
     frame: of the velocities: "world", "enu" or "ned".

@@ -307,7 +307,7 @@ def open_subscriber(text: str, frame: DrivenFrame) -> Subscriber:
 
     >>> try:
     ...     ns.streams.open_subscriber("foxglove://127.0.0.1:8765", ns.streams.DrivenFrame("robot::base_link"))
-    ... except ns.MotionError as error:
+    ... except ns.NavsenseError as error:
     ...     print(str(error).partition(";")[0])
     foxglove://127.0.0.1:8765: scheme of the motion: foxglove
     """
@@ -327,6 +327,12 @@ def open_current(text: str) -> CurrentSubscriber:
     """Connect to the live system of a URL and return the subscriber of the velocity of the water.
 
     Raises `FieldError` if the URL is invalid, if the stream sends no current, or if the connection fails.
+
+    >>> try:
+    ...     ns.streams.open_current("foxglove://127.0.0.1:8765")
+    ... except ns.NavsenseError as error:
+    ...     print(str(error).partition(";")[0])
+    foxglove://127.0.0.1:8765: scheme of the current: foxglove
     """
     try:
         stream, url = parse_url(text, is_motion=True)
