@@ -410,7 +410,7 @@ def test_model_of_a_process_is_that_of_the_plug_in() -> None:
         ("speed.model", (0.5, 0.0, 1.0, -0.1, 0.0), "noiseAmp"),
         ("speed.model", (0.5, 0.0, 1.0, 0.0, 2.0), "mu of a current's process"),
         ("speed.model", 0.5, "must be mean, minimum, maximum, noise amplitude and mu"),
-        ("depth.mean", 0.5, "property of the current: depth.mean; must be one of speed.mean"),
+        ("depth.mean", 0.5, "property of the current: depth.mean; must be one of velocity, speed.mean"),
     ],
 )
 def test_invalid_changes_of_the_current_are_errors(name: str, value: ChangeValue, message: str) -> None:

@@ -26,7 +26,6 @@ from navsense.environment.current import (
     GaussMarkovProcess,
     GriddedCurrent,
     HarmonicFlow,
-    LiveCurrent,
     StratifiedCurrent,
     StratifiedGaussMarkovCurrent,
     TidalCurrent,
@@ -254,8 +253,6 @@ def format_current(field: VectorField) -> str:
             return f"grid of {sizes} points (time and {field.space})"
         case CurrentReplay():
             return f"record of {format_count(len(field.times), 'row')} from {field.times[0]:g} to {field.times[-1]:g} s"
-        case LiveCurrent():
-            return f"received during the run, frame {field.frame}"
         case BoundaryLayer():
             layer = f"bed {field.bed:g} m, thickness {field.thickness:g} m, exponent {field.exponent:g}"
             return f"boundary layer ({layer}) of [{format_current(field.field)}]"

@@ -120,9 +120,9 @@ verbose_option = click.option(
 motion_option = click.option(
     "--motion",
     multiple=True,
-    metavar="FILE|MODEL=FILE",
-    help="Motion of a model: a motion log or a recording, as bag.mcap?topic=/odom. MODEL is required if several models "
-    "can move. Repeatable.",
+    metavar="FILE|URL|MODEL=...",
+    help="Motion of a model: a motion log or a recording, as bag.mcap?topic=/odom. In `run` also the URL of a live "
+    "system, as ros1://127.0.0.1:11311?topic=/odom. MODEL is required if several models can move. Repeatable.",
 )
 
 

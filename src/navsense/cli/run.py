@@ -161,6 +161,12 @@ def parse_runs_option(text: str) -> Sequence[int]:
     metavar="FILE",
     help="Recording whose changes are repeated: those that services made while its run went on.",
 )
+@click.option(
+    "--current",
+    metavar="URL",
+    help="Live system that sends the velocity of the water, such as ros1://127.0.0.1:11311. It replaces the uniform or "
+    "random current of WORLD.",
+)
 @fidelity_option
 @click.option(
     "--epoch", type=INTEGER, metavar="SECONDS", default=0, show_default=True, help="Unix time of the start, an integer."
@@ -199,6 +205,7 @@ def run(
     bandwidth: tuple[str, ...],
     joints: tuple[str, ...],
     changes: str | None,
+    current: str | None,
     fidelity: str | None,
     epoch: int,
     truth_rate: float,
@@ -245,6 +252,7 @@ def run(
             ros=ros or DEFAULT_DISTRIBUTION,
             progress=advance,
             changes=() if changes is None else recordings.open(changes).changes,
+            current=current,
         )
     rows = [
         (

@@ -25,7 +25,8 @@ CHANGES_KEY = "changes"
 
 def change_to_json(change: RunChange) -> dict[str, Any]:
     """Return a change as JSON."""
-    return {"time": change.time, "name": change.name, "property": change.property, "value": change.value}
+    value = list(change.value) if isinstance(change.value, tuple) else change.value
+    return {"time": change.time, "name": change.name, "property": change.property, "value": value}
 
 
 def format_change(change: RunChange) -> str:

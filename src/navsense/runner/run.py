@@ -32,6 +32,7 @@ from navsense.recordings.dataset import cut_time_slice
 from navsense.recordings.info import RecordingWriter
 from navsense.recordings.joint_log import load_joint_log
 from navsense.recordings.recorded_motion import load_motion
+from navsense.runner.current_feed import open_current_feed
 from navsense.runner.follow import Follower, begin_motions, compute_received_slices, open_followers
 from navsense.runner.joined_slices import JoinedSliceWriter
 from navsense.runner.outputs import OutputTarget, check_output, check_outputs_differ, list_paths, open_output
@@ -468,6 +469,7 @@ def record(
     ros: str = DEFAULT_DISTRIBUTION,
     progress: Progress | None = None,
     changes: Sequence[RunChange] = (),
+    current: str | None = None,
 ) -> RecordResult:
     """Simulate a run and write it to one or several outputs, in bounded memory.
 
@@ -484,6 +486,8 @@ def record(
     ros: the ROS 2 distribution of the message definitions: "jazzy" (also for later distributions) or "humble".
     changes: of sensors and of the current while the run goes on, such as `ns.open("run.mcap").changes`: those that
         services made in a run with live outputs. The same changes repeat this run.
+    current: the URL of a live system that sends the velocity of the water, such as `ros1://127.0.0.1:11311`. It
+        replaces the uniform or random current of the world. The recordings have the velocities as changes.
 
     Other arguments as for `simulate`.
 
@@ -510,6 +514,7 @@ def record(
         ros=ros,
         progress=progress,
         changes=changes,
+        current=current,
     )
     if runs is None:
         return record_run(outputs=outputs, run=run)
@@ -536,6 +541,7 @@ def _record_run(
     ros: str,
     progress: Progress | None,
     changes: Sequence[RunChange],
+    current: str | None,
 ) -> RecordResult:
     """Simulate one run and write it to its outputs, see `record`."""
     samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
@@ -571,16 +577,11 @@ def _record_run(
             stack.push(partial(_exit_unless_failed, writers[-1], failed))
         publishers = [writer for writer in writers if isinstance(writer, Publisher)]
         _start_publishers(publishers, limiter, controls, wait=not followers)
+        if current is not None:
+            stack.enter_context(open_current_feed(current, world, controls))
         try:
             for time_slice in _compute_slices(session, followers, duration, limiter, controls):
-                for writer in (writer for writer in writers if writer not in failed):
-                    try:
-                        writer.write(time_slice)
-                    except RecordingError as error:
-                        failed[writer] = error
-                        writer.__exit__(RecordingError, error, None)
-                        if len(failed) < len(writers):
-                            LOG.warning("%s; the run continues with the other outputs", error)
+                _write_to_all(writers, failed, time_slice)
                 if writers and len(failed) == len(writers):
                     break
                 _count_samples(time_slice, samples, published_samples, valid_samples)
@@ -598,6 +599,20 @@ def _record_run(
     paths = tuple(map(recordings.get_data_path, list_paths(outputs)))
     duration = end - session.start if followers else session.duration
     return RecordResult(paths, duration, samples, valid_samples, max_delay, published_samples)
+
+
+def _write_to_all(
+    writers: Sequence[RecordingWriter], failed: dict[RecordingWriter, RecordingError], time_slice: TimeSlice
+) -> None:
+    """Write a time slice to the outputs that have not failed. One that fails now is closed, and added to `failed`."""
+    for writer in (writer for writer in writers if writer not in failed):
+        try:
+            writer.write(time_slice)
+        except RecordingError as error:
+            failed[writer] = error
+            writer.__exit__(RecordingError, error, None)
+            if len(failed) < len(writers):
+                LOG.warning("%s; the run continues with the other outputs", error)
 
 
 def _start_publishers(

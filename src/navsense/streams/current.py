@@ -2,7 +2,7 @@
 
     SCHEME://HOST:PORT/PATH?topic=TOPIC&type=TYPE&frame=FRAME
 
-The run takes the velocities out of the queue and appends them to an `environment.current.LiveCurrent`.
+`runner.current_feed` takes the velocities out of the queue and changes the current of the run.
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ current is an `environment.base.UniformField`. An `environment.base.FieldSum` ad
 | `GriddedCurrent` | grid in space and time | nearest point or error, per axis |
 | `BoundaryLayer` | another current with a boundary layer at the bed | below the bed: zero |
 | `CurrentReplay` | record by time | last velocity or error |
-| `LiveCurrent` | samples that arrive during the run | before the first: error |
 
 `UuvGaussMarkovProcess` is the random process of the UUV Simulator.
 """
@@ -24,7 +23,6 @@ current is an `environment.base.UniformField`. An `environment.base.FieldSum` ad
 from navsense.environment.current.base import realise
 from navsense.environment.current.gauss_markov import GaussMarkovCurrent, GaussMarkovProcess, UuvGaussMarkovProcess
 from navsense.environment.current.gridded import GriddedCurrent
-from navsense.environment.current.live import LiveCurrent
 from navsense.environment.current.replay import CurrentReplay
 from navsense.environment.current.stratified import (
     BoundaryLayer,
@@ -49,7 +47,6 @@ __all__ = [
     "GaussMarkovProcess",
     "GriddedCurrent",
     "HarmonicFlow",
-    "LiveCurrent",
     "StratifiedCurrent",
     "StratifiedGaussMarkovCurrent",
     "TidalConstituent",

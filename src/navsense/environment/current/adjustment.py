@@ -1,11 +1,12 @@
-"""Changes of a current while a run goes on: the set functions of the UUV Simulator's current plug-in.
+"""Changes of a current while a run goes on: velocities from a topic, and the set functions of the UUV Simulator.
 
 A set function gives one process a new mean, or all five parameters. From its time T on::
 
     v(t) = v_before(t)   for t < T,      v_after(t)   for t >= T
 
 In v_after the process starts at its mean at T, and its random numbers continue. The other processes continue unchanged.
-A `UniformField` is a current whose processes are constant, without limits.
+A `UniformField` is a current whose processes are constant, without limits. A velocity from a topic replaces the current
+by a uniform one.
 
 Source: source of the UUV Simulator, `GaussMarkovProcess.cc` (`SetMean`, `SetModel`, `Reset`).
 """
@@ -22,6 +23,7 @@ import numpy as np
 from navsense.core.errors import FieldError
 from navsense.core.typing import Quaternion, Times, Vectors
 from navsense.environment.base import FieldSum, UniformField, VectorField
+from navsense.environment.current.base import check_speed
 from navsense.environment.current.gauss_markov import (
     AnyGaussMarkovProcess,
     GaussMarkovCurrent,
@@ -37,12 +39,15 @@ PROCESSES = ("speed", "horizontal_angle", "vertical_angle")
 MEAN, MODEL = "mean", "model"
 """What can be set of a process: the mean; or mean, minimum, maximum, noise amplitude and mu."""
 
-CURRENT_PROPERTIES = tuple(f"{process}.{what}" for process in PROCESSES for what in (MEAN, MODEL))
+VELOCITY = "velocity"
+"""Property of a change: the velocity (x, y, z) m/s along the axes of the world."""
+
+CURRENT_PROPERTIES = (VELOCITY, *(f"{process}.{what}" for process in PROCESSES for what in (MEAN, MODEL)))
 """The properties of a change of the current."""
 
 
 ChangeValue = float | Sequence[float]
-"""The mean (m/s or rad), or all parameters of a process."""
+"""The mean (m/s or rad), all parameters of a process, or a velocity."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +135,9 @@ class AdjustableCurrent:
         """Return the model after a change, and the realisation after a change at a time (s)."""
         if name not in CURRENT_PROPERTIES:
             raise FieldError("property of the current", name, allowed=f"must be one of {', '.join(CURRENT_PROPERTIES)}")
+        if name == VELOCITY:
+            uniform = _make_uniform(value)
+            return _map(self.model, self.field, lambda *_: (uniform, uniform))
         process_name, _, what = name.partition(".")
         process = _change_process(self.get_process(process_name), what, value, self.step)
         index, fields = PROCESSES.index(process_name), dict[str, Any]({process_name: process})
@@ -143,6 +151,16 @@ class AdjustableCurrent:
             return changed, field.restart(index, changed.processes[index], time)
 
         return _map(self.model, self.field, change)
+
+
+def _make_uniform(value: ChangeValue) -> UniformField:
+    """Return a uniform current. Raises `FieldError` for an invalid velocity."""
+    if not isinstance(value, Sequence) or len(value) != 3:
+        raise FieldError("velocity of the current (m/s)", value, allowed="must be x, y and z")
+    for part in value:
+        check_speed("velocity of the current (m/s)", part)
+    x, y, z = map(float, value)
+    return UniformField((x, y, z))
 
 
 def _change_process(
@@ -164,6 +182,7 @@ def _change_process(
 _SCALED = (DepthScaledCurrent, BoundaryLayer)
 
 Change = Callable[[GaussMarkovCurrent, VectorField], tuple[VectorField, VectorField]]
+"""Returns the changed part that has the processes, and its realisation."""
 
 
 def _map(model: VectorField, field: VectorField, change: Change) -> tuple[VectorField, VectorField]:
