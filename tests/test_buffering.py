@@ -9,9 +9,11 @@ import pytest
 
 import navsense as ns
 from navsense.core.readings import TimeSlice
+from navsense.runner import run as run_module
 from navsense.sensors import Imu
 from navsense.simulation import buffering
 from navsense.simulation.buffering import buffer_slices
+from navsense.simulation.run_controls import RunControls
 from navsense.simulation.session import Session, prepare
 from navsense.testing import example_world
 
@@ -71,10 +73,10 @@ def test_waiting_slices_are_yielded_before_an_error(slices: list[TimeSlice], end
 
 
 def test_interrupt_keeps_waiting_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    slabs = Session.compute_slices
-    monkeypatch.setattr(
-        Session, "compute_slices", lambda session: watch_slices(list(slabs(session, 1.0))[:2], [], KeyboardInterrupt())
-    )
+    def compute_two_slices(session: Session, _controls: RunControls) -> Iterator[TimeSlice]:
+        return watch_slices(list(session.compute_slices(1.0))[:2], [], KeyboardInterrupt())
+
+    monkeypatch.setattr(run_module, "compute_controlled_slices", compute_two_slices)
     with pytest.raises(KeyboardInterrupt):
         ns.record(example_world(("imu", Imu())), tmp_path / "run.npz", 10.0, seed=1)
     loaded = ns.open(tmp_path / "run.npz")
