@@ -12,7 +12,9 @@ import pytest
 
 import navsense as ns
 from navsense.core.errors import NavsenseError
+from navsense.core.readings import RunChange
 from navsense.environment.current.adjustment import CURRENT_PROPERTIES
+from navsense.recordings.run_changes import format_change
 from navsense.streams import CurrentSubscriber, StreamUrl, list_streams, register_stream
 from navsense.streams import stream as stream_module
 
@@ -135,3 +137,18 @@ def test_invalid_feeds_are_errors(
 def test_velocity_is_a_property_of_the_current() -> None:
     """The property has the name that recordings store."""
     assert CURRENT_PROPERTIES[0] == "velocity"
+
+
+@pytest.mark.requirement("CUR-1")
+@pytest.mark.parametrize("suffix", [".mcap", ".bag", ".db3"])
+def test_changes_of_every_length_are_read_back(tmp_path: Path, suffix: str) -> None:
+    """The length of a text can be the code of a brace, with which the text itself begins."""
+    values = [float(f"0.{'1' * digits}") for digits in range(1, 16)]
+    changes = [
+        RunChange(0.01 * (i + 1), "current", "velocity", (values[i % 15], values[10 + i // 15], values[14]))
+        for i in range(60)
+    ]
+    lengths = {len(format_change(change)) for change in changes}
+    assert {0x7A, 0x7B} <= lengths
+    ns.record(load(tmp_path, UNIFORM), tmp_path / f"a{suffix}", 1.0, changes=changes)
+    assert list(ns.open(tmp_path / f"a{suffix}").changes) == changes

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -41,10 +43,20 @@ class ListSubscriber(Subscriber):
     """Sends a list of states, then ends as if the live system had closed the connection."""
 
     def __init__(self, url: StreamUrl, states: States) -> None:
-        """Queue all states."""
+        """Queue all states, or with the path `/paced` in a thread as fast as the clock of the states goes."""
         super().__init__(url.text, "topic /odom")
         self.is_connected = True
-        for stamp, state in states:
+        self._states = states
+        if url.path == "/paced":
+            threading.Thread(target=self._send, daemon=True).start()
+        else:
+            self._send(is_paced=False)
+
+    def _send(self, *, is_paced: bool = True) -> None:
+        start = time.monotonic()
+        for stamp, state in self._states:
+            if is_paced:
+                time.sleep(max(start + (stamp - self._states[0][0]) / SECOND - time.monotonic(), 0.0))
             self.put(stamp, state)
         self.fail("the live system closed the connection")
 
@@ -123,6 +135,66 @@ def test_recording_repeats_a_followed_run_bitwise(
     emitted = third["robot::body::imu"].emitted
     measured = third["robot::body::imu"]["angular_velocity"][emitted]
     np.testing.assert_array_equal(measured, second["robot::body::imu"]["angular_velocity"][-len(measured) :])
+
+
+@pytest.mark.requirement("LIV-7")
+def test_states_that_arrive_one_by_one_give_the_same_readings(
+    connect: Callable[[States], list[ListSubscriber]], world: ns.World, tmp_path: Path
+) -> None:
+    """Many short time slices, joined in the recording, equal one long time slice bitwise."""
+    connect(make_states(1000.0, 0.9))
+    slices: list[float] = []
+    ns.record(
+        world,
+        tmp_path / "a.mcap",
+        0.6,
+        seed=3,
+        motion={"robot": "list:///paced"},
+        progress=lambda done, _total: slices.append(done),
+    )
+    assert len(slices) > 20
+    ns.record(world, tmp_path / "b.mcap", 0.6, seed=3, motion={"robot": "list://"})
+    first, second = ns.open(tmp_path / "a.mcap"), ns.open(tmp_path / "b.mcap")
+    for name, reading in first.items():
+        np.testing.assert_array_equal(reading.stamp, second[name].stamp)
+        for array, values in reading.items():
+            np.testing.assert_array_equal(values, second[name][array])
+    np.testing.assert_array_equal(first.truth["robot"].velocity, second.truth["robot"].velocity)
+
+
+TWO_ROBOTS = WORLD.replace('<model name="buoy"><static>true</static>', '<model name="buoy">')
+
+
+@pytest.mark.requirement("LIV-7")
+def test_two_robots_repeat_bitwise_to_the_last_common_state(
+    connect: Callable[[States], list[ListSubscriber]], tmp_path: Path
+) -> None:
+    """The states of each robot are recorded from its own first one. The run starts when both have one."""
+    file = tmp_path / "two.sdf"
+    file.write_text(TWO_ROBOTS)
+    world = ns.load(file)
+    states = {"a": make_states(1000.0, 0.9), "b": [(s + 3_700_000, x) for s, x in make_states(400.0, 0.9)]}
+
+    def open_subscriber(url: StreamUrl, _frame: DrivenFrame) -> Subscriber:
+        return ListSubscriber(url, states[url.path.strip("/")])
+
+    connect([])
+    register_stream(replace(stream_module._STREAMS["list"], open_subscriber=open_subscriber))
+    ns.record(world, tmp_path / "a.npz", 0.6, seed=3, motion={"robot": "list:///a", "buoy": "list:///b"})
+    motion = {name: f"{tmp_path / 'a.npz'}?link={name}" for name in ("robot", "buoy")}
+    ns.record(world, tmp_path / "b.npz", seed=3, motion=motion)
+    first, second = ns.open(tmp_path / "a.npz"), ns.open(tmp_path / "b.npz")
+    assert first.truth["robot"].time[0] == 0.345678901
+    assert first.truth["buoy"].time[0] == 0.349378901
+    imu = first["robot::body::imu"]
+    assert not imu.emitted[imu.time < 0.349378901].any()
+    assert imu.emitted[imu.time >= 0.35].all()
+    for name, reading in second.items():
+        count = reading.time.size
+        assert count > 0.9 * first[name].time.size
+        np.testing.assert_array_equal(first[name].emitted[:count], reading.emitted)
+        for array, values in reading.items():
+            np.testing.assert_array_equal(first[name][array][:count], values)
 
 
 @pytest.mark.requirement("LIV-7")
@@ -210,6 +282,23 @@ def test_clock_that_jumps_back_ends_the_run(
     np.testing.assert_array_equal(truth.stamp, [stamp for stamp, _ in states])
 
 
+@pytest.mark.requirement("LIV-7")
+def test_stamp_of_another_clock_and_invalid_state(
+    connect: Callable[[States], list[ListSubscriber]], world: ns.World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Unix time among simulated time ends the run without an attempt to simulate the gap."""
+    states = make_states(100.0, 1.0)
+    invalid = (states[50][0] + 1, ns.State(ns.Pose(), velocity=(1e12, 0.0, 0.0), angular_velocity=(0.0, 0.0, 0.0)))
+    connect([*states[:51], invalid, *states[51:], (1_700_000_000 * SECOND, states[0][1]), *states])
+    with caplog.at_level(logging.WARNING):
+        ns.record(world, tmp_path / "a.npz", motion={"robot": "list://"})
+    assert "an invalid state is ignored: list://" not in caplog.text
+    assert caplog.text.count("an invalid state is ignored: velocity of robot") == 1
+    assert "the clock jumped forward from 813.345679 to 1.7e+09 s" in caplog.text
+    truth = ns.open(tmp_path / "a.npz").truth["robot"]
+    np.testing.assert_array_equal(truth.stamp, [stamp for stamp, _ in states])
+
+
 def test_live_system_without_states_is_an_error(
     connect: Callable[[States], list[ListSubscriber]], world: ns.World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +316,9 @@ def test_live_system_without_states_is_an_error(
         ({"speed": 2.0}, r"speed: 2\.0; is that of the live system"),
         ({"epoch": 5}, r"epoch: 5; is that of the live system"),
         ({"motion": {"buoy": "list://"}}, "is static"),
+        ({"duration": -1.0}, r"duration: -1\.0; must be a finite number of seconds > 0"),
+        ({"duration": math.nan}, "duration: nan; must be a finite number"),
+        ({"runs": 2}, "runs: 2; cannot repeat a live system: list://"),
         ({"motion": {"robot": "list://?wait=x"}}, r"wait \(s\): x; must be a number"),
         ({"motion": {"robot": "list://?upsample=2"}}, "upsample: 2; must be 0 or 1"),
         ({"motion": {"robot": "list://?tpoic=a"}}, "tpoic; must be one of topic, type"),
@@ -243,10 +335,11 @@ def test_arguments_of_a_followed_run(
 ) -> None:
     """Invalid arguments are errors of ours, before an output exists."""
     connect(make_states(100.0, 0.5))
-    arguments = {"motion": {"robot": "list://"}, **options}
+    arguments = {"motion": {"robot": "list://"}, "duration": 0.1, **options}
+    path = tmp_path / ("a-{run}.npz" if "runs" in options else "a.npz")
     with pytest.raises(NavsenseError, match=problem):
-        ns.record(world, tmp_path / "a.npz", 0.1, **arguments)  # type: ignore[arg-type]
-    assert not (tmp_path / "a.npz").exists()
+        ns.record(world, path, **arguments)  # type: ignore[arg-type]
+    assert not path.exists()
 
 
 def test_simulate_needs_a_file(world: ns.World) -> None:
@@ -263,9 +356,11 @@ def test_queue_of_a_subscriber_is_bounded(monkeypatch: pytest.MonkeyPatch, caplo
         subscriber.put(stamp, ns.State())
     assert [state.stamp for state in subscriber.receive(0.0)] == [2, 3, 4]
     assert subscriber.dropped == 2
+    subscriber.fail("ended")
+    subscriber.put(8, ns.State())
+    with pytest.raises(MotionError, match="topic /odom: ended"):
+        subscriber.receive(0.0)
     subscriber.close()
-    subscriber.put(9, ns.State())
-    assert subscriber.receive(1.0) == []
     assert "topic /odom: 2 states lost" in caplog.text
 
 

@@ -62,7 +62,7 @@ def read_changes(reader: MessageReader) -> list[dict[str, Any]]:
             texts += [rows[index] for index in sorted(rows)]
     changes = []
     for text in texts:
-        start, end = text.find(b"{"), text.rfind(b"}")  # without lengths and padding of the message
+        start, end = text.find(b'{"time"'), text.rfind(b"}")  # without lengths and padding of the message
         try:
             changes.append(change_to_json(change_from_json(inputs.parse_json(text[start : end + 1]))))
         except ValueError as error:

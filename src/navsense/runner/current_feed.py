@@ -32,7 +32,7 @@ class CurrentFeed:
     """Passes velocities of the water from a subscriber to the controls of a run, in a thread of its own."""
 
     def __init__(self, subscriber: CurrentSubscriber, world: World, controls: RunControls) -> None:
-        """Start the thread. Raises `SimulationError` if the world has no current that can be changed."""
+        """Raise `SimulationError` if the world has no current that can be changed. The subscriber is then closed."""
         if not controls.has_adjustable_current:
             subscriber.close()
             raise SimulationError(
@@ -46,22 +46,29 @@ class CurrentFeed:
         self._heading = 0.0 if origin is None else origin.heading
         self._velocity: Vector | None = None
         self._is_ending = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Pass velocities from now on."""
         self._thread = threading.Thread(target=self._run, name="navsense-current", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         """Pass each velocity that differs from the one before."""
-        try:
-            while not self._is_ending.is_set():
-                for sample in self._subscriber.receive(POLL):
-                    velocity = self._rotate(sample.velocity)
-                    if velocity != self._velocity:
+        while not self._is_ending.is_set():
+            try:
+                samples = self._subscriber.receive(POLL)
+            except FieldError as error:
+                LOG.warning("%s; the current stays as it is", error)
+                return
+            for sample in samples[-1:]:  # the last one acts from the next time slice on
+                velocity = self._rotate(sample.velocity)
+                if velocity != self._velocity:
+                    self._velocity = velocity
+                    try:
                         self._controls.set_current({VELOCITY: velocity})
-                        self._velocity = velocity
-        except FieldError as error:
-            LOG.warning("%s; the current stays as it is", error)
-        except NavsenseError as error:
-            LOG.warning("%s: %s; the current stays as it is", self._subscriber.url, error)
+                    except NavsenseError as error:
+                        LOG.warning("%s: %s; the current stays as it is", self._subscriber.url, error)
 
     def _rotate(self, velocity: Vector) -> Vector:
         """Return a velocity along the axes of the world."""
@@ -82,7 +89,8 @@ class CurrentFeed:
         """Disconnect."""
         self._is_ending.set()
         self._subscriber.close()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
 
 def open_current_feed(url: str, world: World, controls: RunControls) -> CurrentFeed:

@@ -14,12 +14,12 @@ import math
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from navsense.core.errors import MotionError, Where
+from navsense.core.errors import MotionError, SimulationError, Where
 from navsense.core.readings import TimeSlice
 from navsense.core.text import format_count, parse_decimal
 from navsense.messages.base import NANOSECONDS_PER_SECOND
@@ -49,6 +49,12 @@ POLL = 0.1
 RESTART = NANOSECONDS_PER_SECOND
 """ns: a stamp that is earlier by more than this means that the clock of the live system jumped back."""
 
+LARGEST_GAP = 60 * NANOSECONDS_PER_SECOND
+"""ns: a stamp that is later by more than this is one of another clock."""
+
+MAX_LEAD = 5.0
+"""Largest time (s) by which one motion is received ahead of the others. Its further states stay in the queue."""
+
 FIRST_STATES = 8
 """Number of states that show whether a live system sends velocities, and the rate of its poses."""
 
@@ -76,26 +82,34 @@ class Follower:
     _derivatives: PoseDerivatives | None = None
     _last_stamp: int = -1
     _error: MotionError | None = None
+    _has_invalid_state: bool = False
     _last_arrival: float = 0.0
     _is_silent: bool = False
 
     def receive(self, timeout: float) -> list[StampedState]:
         """Return new states with increasing stamps; none after `timeout` (s).
 
-        Raises `MotionError` if the states have ended, or the clock of the live system has jumped back.
+        Raises `MotionError` if the states have ended, or the clock of the live system has jumped.
         """
         if self._error is not None:
             raise self._error
+        try:
+            received = self.subscriber.receive(timeout)
+        except MotionError as error:
+            self._error = error
+            raise
         self._last_arrival = self._last_arrival or time.monotonic()
         states: list[StampedState] = []
-        for state in self.subscriber.receive(timeout):
+        for state in received:
+            if self._last_stamp >= 0 and state.stamp > self._last_stamp + LARGEST_GAP:
+                self._error = self._make_jump_error("forward", state.stamp, "use one clock in all programs")
+                break
             if state.stamp > self._last_stamp:
                 self._last_stamp = state.stamp
                 states.append(state)
             elif state.stamp < self._last_stamp - RESTART:
-                problem = f"the clock jumped back from {self._last_stamp / 1e9:.9g} to {state.stamp / 1e9:.9g} s"
-                where, remedy = Where(self.subscriber.url), "start the run again after a restart of the live system"
-                self._error = MotionError(f"{self.subscriber.topic}: {problem}", where=where, remedy=remedy)
+                remedy = "start the run again after a restart of the live system"
+                self._error = self._make_jump_error("back", state.stamp, remedy)
                 break
             else:
                 self.early += 1
@@ -108,6 +122,16 @@ class Follower:
             LOG.warning("%s: %s: no state for %.0f s; the run waits", *self._peer, SILENCE)
         return states
 
+    def _make_jump_error(self, direction: str, stamp: int, remedy: str) -> MotionError:
+        """Return the error for a stamp (ns) far from the last one."""
+        problem = f"the clock jumped {direction} from {self._last_stamp / 1e9:.9g} to {stamp / 1e9:.9g} s"
+        return MotionError(f"{self.subscriber.topic}: {problem}", where=Where(self.subscriber.url), remedy=remedy)
+
+    @property
+    def error(self) -> MotionError | None:
+        """Why no states follow; None while they can."""
+        return self._error
+
     @property
     def _peer(self) -> tuple[str, str]:
         """URL and topic, for messages."""
@@ -118,7 +142,7 @@ class Follower:
         deadline = time.monotonic() + wait
         while len(self._waiting) < FIRST_STATES:
             self._waiting += self.receive(POLL)
-            if time.monotonic() > deadline:
+            if len(self._waiting) < FIRST_STATES and time.monotonic() > deadline:
                 problem = f"{self.subscriber.topic}: {format_count(len(self._waiting), 'state')} in {wait:g} s"
                 raise MotionError(
                     problem,
@@ -177,7 +201,13 @@ class Follower:
                 if complete is None:
                     continue
                 t, state = complete
-            row = state_row(state, self.model)
+            try:
+                row = state_row(state, self.model)
+            except MotionError as error:
+                if not self._has_invalid_state:
+                    self._has_invalid_state = True
+                    LOG.warning("%s: %s: an invalid state is ignored: %s", *self._peer, error)
+                continue
             if self._motion is None:
                 self._motion = ReceivedMotion(t, row, LogSource(self.subscriber.url, self.subscriber.topic))
             else:
@@ -224,7 +254,16 @@ def _parse_upsample(options: Mapping[str, str], url: str) -> bool:
 
 def begin_motions(followers: Sequence[Follower]) -> int:
     """Start the motions at the first states; return the epoch, the whole second before all of them."""
-    epoch = min(follower.first_stamp for follower in followers) // NANOSECONDS_PER_SECOND
+    stamps = [follower.first_stamp for follower in followers]
+    if max(stamps) - min(stamps) > LARGEST_GAP:
+        first, last = (followers[stamps.index(stamp)] for stamp in (min(stamps), max(stamps)))
+        raise MotionError(
+            f"first states of {first.model} and {last.model} (s)",
+            f"{min(stamps) / 1e9:.9g} and {max(stamps) / 1e9:.9g}",
+            allowed="must be of one clock",
+            where=Where(last.subscriber.url),
+        )
+    epoch = min(stamps) // NANOSECONDS_PER_SECOND
     for follower in followers:
         follower.begin(epoch)
     return epoch
@@ -281,27 +320,35 @@ def compute_received_slices(
     run = ControlledRun(session, controls)
     memory = compute_memory(session.world)
     motions = [follower.motion for follower in followers]
+    length = session.compute_slice_length()
+    # Motions of files beside those of live systems: the run ends with the first one.
+    limit = min([motion.end for motion in session.link_motions.values()], default=math.inf)
     stop = math.inf if duration is None else session.start + duration
+    if limit < stop < math.inf:
+        allowed = f"must be at most {limit - session.start:.9g} s, where another motion ends"
+        raise SimulationError("duration", duration, allowed=allowed, remedy="give a shorter duration")
     start, next_slice = 0.0, 0.0
-    while start < stop:
+    while start < min(stop, limit):
         delay = next_slice - time.monotonic()
         if delay > 0.0:
             time.sleep(delay)
         next_slice = time.monotonic() + SHORTEST_SLICE
-        ended: MotionError | None = None
+        slowest = min(motion.last_time for motion in motions)
         for follower in followers:
-            try:
-                follower.extend(follower.receive(POLL))
-            except MotionError as error:
-                ended = error
+            if follower.error is None and follower.motion.last_time - slowest < MAX_LEAD:
+                with suppress(MotionError):  # in `follower.error`
+                    follower.extend(follower.receive(POLL))
         last = find_end(motions, stop)
         if last >= max(start, session.start):
-            end = math.nextafter(last, math.inf)  # with the samples at the instant of the state
-            yield from run.compute_slices(start, end)
-            start = end
+            end = min(math.nextafter(last, math.inf), limit)  # with the samples at the instant of the state
+            while start < end:
+                slice_end = end if end - start <= 1.5 * length else start + length
+                yield from run.compute_slices(start, slice_end)
+                start = slice_end
             for motion in motions:
                 motion.forget(start - memory)
-        if ended is not None and start < stop:
+        ended = next((one.error for one in followers if one.error is not None and one.motion.last_time <= last), None)
+        if ended is not None and start < min(stop, limit):
             if duration is not None:
                 raise ended
             LOG.warning("%s; the run ends", ended)

@@ -42,7 +42,7 @@ from navsense.simulation.motions import replace_joint_tracks
 from navsense.simulation.real_time import RealTimeLimiter
 from navsense.simulation.run_arrays import Progress, check_memory, compute_run_arrays
 from navsense.simulation.run_controls import RunControls, compute_controlled_slices
-from navsense.simulation.session import LONGEST_TIME_SLICE, TRUTH_RATE, Session, prepare
+from navsense.simulation.session import LONGEST_TIME_SLICE, TRUTH_RATE, Session, check_duration, prepare
 from navsense.streams import Publisher, is_live, is_url
 from navsense.world import World, make_log_context
 
@@ -518,6 +518,9 @@ def record(
     )
     if runs is None:
         return record_run(outputs=outputs, run=run)
+    live_urls = [*split_motions(world, motion)[1].values(), *([] if current is None else [current])]
+    if live_urls:
+        raise SimulationError("runs", runs, allowed=f"cannot repeat a live system: {', '.join(live_urls)}")
     return _add_results(
         [
             record_run(outputs=[str(output).replace(RUN_FIELD, str(number)) for output in outputs], run=number)
@@ -553,7 +556,7 @@ def _record_run(
     # No output may replace an input, see `atomic.check_not_input`.
     with inputs.collect_inputs(world.sources), ExitStack() as stack:
         logs, urls = split_motions(world, motion)
-        check_follows(urls, speed=speed, epoch=epoch)
+        check_follows(urls, speed=speed, epoch=epoch, duration=duration)
         motions, tracks = load_logs(world, logs or None, joints)
         for output in outputs:
             check_output(output, world)
@@ -570,6 +573,8 @@ def _record_run(
         )
         recorded_run = recordings.make_recorded_run(session, ros=ros)
         controls = RunControls(session, changes)
+        # Before an output replaces an older file.
+        feed = None if current is None else stack.enter_context(open_current_feed(current, world, controls))
         for output in outputs:
             writer = open_output(output, recorded_run)
             is_joined = bool(followers) and not isinstance(writer, Publisher)
@@ -577,8 +582,8 @@ def _record_run(
             stack.push(partial(_exit_unless_failed, writers[-1], failed))
         publishers = [writer for writer in writers if isinstance(writer, Publisher)]
         _start_publishers(publishers, limiter, controls, wait=not followers)
-        if current is not None:
-            stack.enter_context(open_current_feed(current, world, controls))
+        if feed is not None:
+            feed.start()
         try:
             for time_slice in _compute_slices(session, followers, duration, limiter, controls):
                 _write_to_all(writers, failed, time_slice)
@@ -656,8 +661,10 @@ def _count_samples(
         valid_samples[name] += int(np.count_nonzero(reading.valid & reading.emitted))
 
 
-def check_follows(urls: Mapping[str, str], *, speed: float | None, epoch: int) -> None:
-    """Raise `SimulationError` for a speed or an epoch of a run that follows live systems."""
+def check_follows(urls: Mapping[str, str], *, speed: float | None, epoch: int, duration: float | None = None) -> None:
+    """Raise `SimulationError` for an invalid duration, a speed or an epoch of a run that follows live systems."""
+    if urls and duration is not None:
+        check_duration(duration)
     for name, value in (("speed", speed), ("epoch", epoch or None)):
         if urls and value is not None:
             allowed = f"is that of the live system that the motion comes from: {', '.join(urls.values())}"

@@ -171,9 +171,7 @@ class RunArrays:
         }
         common_time = make_ticks(session.start, session.duration, session.truth_rate).time
         self._truth_times = {
-            name: motion.list_times(session.start, session.duration)
-            if isinstance(motion, ReceivedMotion)
-            else common_time
+            name: motion.list_times(0.0, session.duration) if isinstance(motion, ReceivedMotion) else common_time
             for name, motion in session.link_motions.items()
         }
         self._truth = {

@@ -157,15 +157,19 @@ class Session:
             return False
         return all(is_known_ahead(motion) for motion in self.list_motions(sensor))
 
+    def compute_slice_length(self, longest: float = LONGEST_TIME_SLICE) -> float:
+        """Return the length (s) of a time slice, see `split_time_slices`."""
+        current_rate = self.world.current_topic.rate if self.currents else 0.0
+        highest_rate = max([self.truth_rate, current_rate, *(sensor.rate for sensor in self.world.sensors)])
+        return min(BLOCK_SAMPLES / highest_rate, longest if len(self.runs) == 1 else longest / 3.0)
+
     def split_time_slices(self, longest: float = LONGEST_TIME_SLICE) -> Iterator[tuple[float, float]]:
         """Yield start and end (s) of the time slices.
 
         Each has at most `BLOCK_SAMPLES` of the fastest sensor, and at most `longest` (s). With several runs it has at
         most a third of `longest`, because each run keeps its clock errors of a time slice.
         """
-        current_rate = self.world.current_topic.rate if self.currents else 0.0
-        highest_rate = max([self.truth_rate, current_rate, *(sensor.rate for sensor in self.world.sensors)])
-        length = min(BLOCK_SAMPLES / highest_rate, longest if len(self.runs) == 1 else longest / 3.0)
+        length = self.compute_slice_length(longest)
         count = max(math.ceil(self.duration / length), 1)
         start = 0.0
         for n in range(count):
@@ -177,10 +181,9 @@ class Session:
     def compute_truth(self, start: float, end: float) -> dict[str, Truth]:
         """Return the ground truth of every link for start <= t < end (s), not before `self.start`.
 
-        The instants of a link that follows a live system are those of its states.
+        The instants of a link that follows a live system are those of all its states.
         """
-        start = max(start, self.start)
-        common_time = make_ticks(start, end, self.truth_rate).time
+        common_time = make_ticks(max(start, self.start), end, self.truth_rate).time
         truth = {}
         for name, motion in self.link_motions.items():
             time = motion.list_times(start, end) if isinstance(motion, ReceivedMotion) else common_time

@@ -69,7 +69,7 @@ class CurrentSubscriber:
     def put(self, stamp: int, velocity: Vector) -> None:
         """Append a velocity to the queue. One that is earlier than the last is dropped, and logged once."""
         with self._condition:
-            if self._is_closed:
+            if self._is_closed or self._error is not None:
                 return
             if stamp < self._last or len(self._queue) == MAX_QUEUED_SAMPLES:
                 self.dropped += 1

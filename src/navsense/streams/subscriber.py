@@ -95,9 +95,9 @@ class Subscriber:
         self._is_closed = False
 
     def put(self, stamp: int, state: State) -> None:
-        """Append a state to the queue. A full queue drops its oldest state; the first drop is logged."""
+        """Append a state, unless the states have ended. A full queue drops its oldest state, and logs it."""
         with self._condition:
-            if self._is_closed:
+            if self._is_closed or self._error is not None:
                 return
             if len(self._queue) == MAX_QUEUED_STATES:
                 self._queue.popleft()
