@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import math
 import threading
@@ -398,3 +399,17 @@ def test_live_run_follows_and_repeats_bitwise(
         expected = imu["angular_velocity"][imu.emitted]
         assert len(expected) > 100
         np.testing.assert_array_equal(measured[: len(expected)], expected)
+
+
+def test_dropped_live_run_disconnects(
+    connect: Callable[[States], list[ListSubscriber]], world: ns.World, tmp_path: Path
+) -> None:
+    """A live run that is not closed disconnects when it is deleted, and so does one that cannot be opened."""
+    subscribers = connect(make_states(100.0, 1.0))
+    sim = ns.live(world, motion={"robot": "list://"})
+    sim.step()
+    del sim
+    gc.collect()
+    with pytest.raises(NavsenseError):
+        ns.live(world, motion={"robot": "list://"}, publish=tmp_path / "missing" / "a.mcap")
+    assert [subscriber.is_connected for subscriber in subscribers] == [False, False]

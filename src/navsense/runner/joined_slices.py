@@ -37,7 +37,11 @@ class JoinedSliceWriter(RecordingWriter):
 
     def close(self) -> None:
         """Write the rest and complete the recording. Raises `RecordingError` if this fails."""
-        self._flush()
+        try:
+            self._flush()
+        except BaseException:
+            self._writer.salvage()
+            raise
         self._writer.close()
 
     def salvage(self) -> None:

@@ -75,12 +75,13 @@ def live(
     outputs = _list_outputs(publish)
     world = apply_fidelity(world, fidelity)
     with inputs.collect_inputs(world.sources), ExitStack() as stack:  # no output may replace one of these files
+        connections = stack.enter_context(ExitStack())
         logs, urls = split_motions(world, motion)
         check_follows(urls, speed=None, epoch=epoch)
         motions, tracks = load_logs(world, logs or None, joints)
         world = replace_joint_tracks(world, tracks)
         driven_motions, driven_links = _make_driven_motions(world, driven, motions)
-        followers = open_followers(world, urls, stack)
+        followers = open_followers(world, urls, connections)
         session = prepare(
             world,
             None,
@@ -93,13 +94,17 @@ def live(
             live=True,
         )
         live_outputs = LiveOutputs(outputs, session, ros=ros, wait=not followers) if outputs else None
+        if live_outputs is not None:
+            stack.callback(live_outputs.salvage)
         publishers = live_outputs.publishers if live_outputs else ()
         controls = RunControls(session) if publishers else None
         for publisher in publishers:
             if controls is not None:
                 publisher.attach_controls(controls)
-        live_motions = Followers(followers, stack.pop_all(), compute_memory(world)) if followers else None
-        return LiveRun(session, driven_motions, live_outputs, controls, live_motions)
+        live_motions = Followers(followers, connections, compute_memory(world)) if followers else None
+        live_run = LiveRun(session, driven_motions, live_outputs, controls, live_motions)
+        stack.pop_all()  # the run closes all of it
+        return live_run
 
 
 def _list_outputs(publish: OutputTarget | Sequence[OutputTarget]) -> tuple[OutputTarget, ...]:

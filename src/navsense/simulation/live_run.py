@@ -366,6 +366,7 @@ class LiveRun:
         self._changes: list[RunChange] = []
         # A program that ends without `close` completes its recordings.
         self._finalizer = None if observer is None else weakref.finalize(self, observer.close)
+        self._disconnect = None if live_motions is None else weakref.finalize(self, live_motions.close)
         self._tick_cache: TickCache = {}
         sensor_runs, clocks = session.open_sensor_runs(prefetch=PREFETCH), index_clocks(session.world)
         # A driven motion keeps only its last steps, so instants that the sensor asks for again are cached.
@@ -542,10 +543,12 @@ class LiveRun:
         those of a batch run.
         """
         was_open, self._closed = not self._closed, True
-        if self._live_motions is not None:
-            self._live_motions.close()
-        if was_open and self._finalizer is not None:
-            self._finalizer()
+        try:
+            if was_open and self._finalizer is not None:
+                self._finalizer()
+        finally:
+            if self._disconnect is not None:
+                self._disconnect()
 
     def __enter__(self) -> Self:
         """Return the run itself."""
