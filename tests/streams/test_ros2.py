@@ -32,6 +32,7 @@ from tests.streams.network_namespace import network_namespace
 
 pytest.importorskip("cyclonedds", reason="needs cyclonedds (pip install 'navsense[ros2]')")
 
+from cyclonedds.core import DDSException
 from cyclonedds.qos import Policy
 
 from tests.streams.ros2_peers import FastDdsSubscriber, Ros2Peer, build_fastdds_subscriber, wait_for
@@ -241,6 +242,18 @@ def test_garbage_and_half_messages_do_not_stop_the_run(network: None, run: Run) 
         publish(run, opened, 0.002)
     assert len(peer.take(IMU)) == 2000
     peer.close()
+
+
+def test_error_of_the_library_is_one_of_this_output(network: None, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other outputs of the run go on after a `RecordingError`."""
+    with open_publisher(run) as opened:
+
+        def announce() -> None:
+            raise DDSException(-1, "no memory")
+
+        monkeypatch.setattr(opened._node, "announce", announce)
+        with pytest.raises(RecordingError, match=r"DDSException: .*no memory"):
+            publish(run, opened)
 
 
 def test_run_waits_for_a_subscription(network: None, caplog: pytest.LogCaptureFixture) -> None:

@@ -187,6 +187,7 @@ class DdsNode:
     """A participant with the writers of one node of ROS 2."""
 
     alignment = 4  # bytes: the size of a word
+    errors: tuple[type[Exception], ...] = (DDSException,)
 
     def __init__(self, url: StreamUrl, domain: int, name: str, is_humble: bool) -> None:
         """Join a domain. Raises `RecordingError`."""

@@ -17,7 +17,8 @@ import ipaddress
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol, TypeAlias
 
@@ -75,9 +76,11 @@ class Node(Protocol):
     """A node on a transport.
 
     alignment: the size of a message is a multiple of it.
+    errors: what the library of the transport raises.
     """
 
     alignment: int
+    errors: tuple[type[Exception], ...]
 
     @property
     def writers(self) -> Sequence[TopicWriter]:
@@ -178,11 +181,20 @@ class Ros2Publisher(Publisher):
         if not self._is_open:
             raise make_closed_error(self.url)
         count = len(self._writers)
-        for block in self._builder.build_blocks(time_slice):
-            self._queue(block)
-        if len(self._writers) > count:
-            self._node.announce()
-        self._send(int(to_nanoseconds(self._run.epoch, np.array([time_slice.end]))[0]))
+        with self._convert_errors():
+            for block in self._builder.build_blocks(time_slice):
+                self._queue(block)
+            if len(self._writers) > count:
+                self._node.announce()
+            self._send(int(to_nanoseconds(self._run.epoch, np.array([time_slice.end]))[0]))
+
+    @contextmanager
+    def _convert_errors(self) -> Iterator[None]:
+        """Raise `RecordingError` for the errors of the transport, so that other outputs go on."""
+        try:
+            yield
+        except self._node.errors as error:
+            raise RecordingError(f"{type(error).__name__}: {error}", where=Where(self.url)) from error
 
     def _queue(self, block: MessageBlock) -> None:
         """Encode the messages of a block, unless nobody reads its topic."""
@@ -215,8 +227,13 @@ class Ros2Publisher(Publisher):
         """Send all messages that wait, and leave the domain when the readers that answer have confirmed them."""
         if not self._is_open:
             return
-        self._send()
-        self._node.flush()
+        try:
+            with self._convert_errors():
+                self._send()
+                self._node.flush()
+        except BaseException:
+            self.abort()
+            raise
         dropped = sum(writer.dropped for writer in self._node.writers)
         self._leave()
         count, sent = self._subscriptions, self._sent - dropped

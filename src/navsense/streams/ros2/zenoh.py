@@ -70,6 +70,7 @@ class ZenohNode:
     """A session with the publishers of one node of ROS 2."""
 
     alignment = 1
+    errors: tuple[type[Exception], ...] = (zenoh.ZError,)
 
     def __init__(self, url: StreamUrl, domain: int, name: str, is_humble: bool) -> None:
         """Connect to a router. Raises `RecordingError`."""
