@@ -65,6 +65,7 @@ class Ros2Peer:
         """Create a reader, which is reliable and keeps everything unless policies say otherwise."""
         kind = MessageTypes(DEFINITIONS).describe(message_type)
         kind.deserialize = _Raw
+        kind.deserialize_key = bytes  # of a sample without data, which a writer that leaves sends
         dds_topic = Topic(self.participant, format_dds_topic(topic), kind)
         qos = Qos(*(policies or (Policy.Reliability.Reliable(0), Policy.History.KeepAll)))
         self._readers[topic] = DataReader(self.participant, dds_topic, qos)
