@@ -14,7 +14,7 @@ import pytest
 
 import navsense as ns
 from navsense.core.errors import FieldError, NavsenseError, SensorError, SimulationError
-from navsense.core.readings import RunChange, TimeSlice
+from navsense.core.readings import TimeSlice
 from navsense.environment.base import FieldSum, UniformField
 from navsense.environment.current import (
     BoundaryLayer,
@@ -32,7 +32,7 @@ from navsense.recordings.dataset import collect
 from navsense.sensors import SENSORS, Altimeter, Dvl, Imu
 from navsense.sensors.base import Sensor
 from navsense.sensors.doppler import MessageDialect
-from navsense.simulation.run_controls import MAX_CHANGES, RunControls, compute_controlled_slices
+from navsense.simulation.run_controls import RunControls, compute_controlled_slices
 from navsense.simulation.session import Session, prepare
 from navsense.streams.foxglove import FoxglovePublisher
 from navsense.testing import example_world
@@ -56,7 +56,7 @@ def prepare_run(world: World) -> Session:
 
 def run_with_requests(
     session: Session, requests: dict[float, Callable[[RunControls], None]], length: float = 0.1
-) -> tuple[dict[str, ns.Reading], tuple[RunChange, ...], list[TimeSlice]]:
+) -> tuple[dict[str, ns.Reading], tuple[ns.RunChange, ...], list[TimeSlice]]:
     """Return the readings and the changes of a run, with requests that come while a time slice is published."""
     controls, slices = RunControls(session), []
     for time_slice in compute_controlled_slices(session, controls, length):
@@ -276,6 +276,65 @@ def test_invalid_requests_are_errors_and_change_nothing(
     assert controls.take(0.0) == ()
 
 
+INVALID_CHANGES: list[tuple[Any, str]] = [
+    (None, "changes of a run: None; must be a list of navsense.RunChange"),
+    ("imu", "changes of a run: 'imu'; must be a list of navsense.RunChange"),
+    ([("imu", "on", False)], "change of a run: ('imu', 'on', False); must be a navsense.RunChange; write navsense"),
+    ([ns.RunChange(0.1, "sonar", "on", False)], "sensor: sonar"),
+    ([ns.RunChange(0.1, "imu", "on", 1.0)], f"on of {IMU}: 1.0; must be True or False"),
+    ([ns.RunChange(0.1, "imu", "rate", True)], f"rate of {IMU}: True; must be a number"),
+    ([ns.RunChange(0.1, "imu", "rate", (1.0, 2.0))], f"rate of {IMU}: (1.0, 2.0); must be a number"),
+    ([ns.RunChange(0.1, "imu", "onn", 1.0)], f"array 'onn' of {IMU}"),
+    ([ns.RunChange(0.1, "altimeter", "vertical_reference", float("nan"))], "nan"),
+    ([ns.RunChange(0.1, "current", "velocity", (0.1, 0.0, 0.0))], "current of the world; cannot be changed"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), INVALID_CHANGES)
+def test_invalid_changes_of_a_run_are_errors(world: World, tmp_path: Path, changes: Any, message: str) -> None:
+    """No output is opened."""
+    with pytest.raises(NavsenseError, match=re.escape(message)):
+        ns.record(world, tmp_path / "a.npz", DURATION, changes=changes)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ((-0.1, "imu", "on", False), "time of a change (s): -0.1; must be >= 0"),
+        ((float("nan"), "imu", "on", False), "time of a change (s): nan; must be a finite number"),
+        ((float("inf"), "imu", "on", False), "time of a change (s): inf; must be a finite number"),
+        (("0.1", "imu", "on", False), "time of a change: '0.1'; must be a number"),
+        ((0.1, 3, "on", False), "name of a change: 3; must be a text"),
+        ((0.1, "imu", None, False), "property of a change: None; must be a text"),
+        ((0.1, "imu", "on", "off"), "value of a change: 'off'; must be True or False or a number or a tuple, each a"),
+        ((0.1, "current", "velocity", (0.1, "0", 0.0)), "value of a change: (0.1, '0', 0.0); must be True or False"),
+    ],
+)
+def test_fields_of_a_change_are_checked(fields: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(SimulationError, match=re.escape(message)):
+        ns.RunChange(*fields)
+
+
+def test_numbers_of_a_change_are_stored_as_floats() -> None:
+    change = ns.RunChange(np.int64(2), "current", "velocity", [1, np.float32(0.5), 0])  # type: ignore[arg-type]
+    assert (change.time, change.value) == (2.0, (1.0, 0.5, 0.0))
+    assert {type(change.time), *map(type, change.value)} == {float}  # type: ignore[arg-type]
+    assert ns.RunChange(0, "imu", "on", np.True_).value is True  # type: ignore[arg-type]
+
+
+@pytest.mark.requirement("CUR-1")
+def test_last_request_for_the_current_acts_last(world: World) -> None:
+    """A new mean, then another velocity: the velocity acts, although an older one was requested before the mean."""
+    environment = replace(world.environment, current=UniformField((0.1, 0.0, 0.0)))
+    controls = RunControls(prepare_run(replace(world, environment=environment)))
+    controls.feed_current((0.2, 0.0, 0.0))
+    controls.set_current({"speed.mean": 0.7})
+    controls.feed_current((0.3, 0.0, 0.0))
+    assert [change.property for change in controls.take(0.1)] == ["speed.mean", "velocity"]
+    assert controls.get_process("speed").mean == pytest.approx(0.3)
+
+
 def test_last_request_of_a_time_slice_acts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests of many threads take bounded memory, and their number in a run is limited."""
     controls = RunControls(prepare_run(world))
@@ -292,13 +351,12 @@ def test_last_request_of_a_time_slice_acts(world: World, monkeypatch: pytest.Mon
         thread.join()
     assert not controls.is_on("imu")
     assert controls.take(0.5) == (
-        RunChange(0.5, IMU, "on", False),
-        RunChange(0.5, ALTIMETER, "vertical_reference", 199.0),
+        ns.RunChange(0.5, IMU, "on", False),
+        ns.RunChange(0.5, ALTIMETER, "vertical_reference", 199.0),
     )
     assert not controls.is_on("imu")
-    monkeypatch.setattr("navsense.simulation.run_controls.MAX_CHANGES", 2)
-    assert MAX_CHANGES > 2
-    with pytest.raises(SimulationError, match="changes of a run: 1; must be at most 2"):
+    monkeypatch.setattr("navsense.simulation.run_controls.MAX_REQUESTS", 2)
+    with pytest.raises(SimulationError, match="changes of a run by other programs: 3; must be at most 2"):
         controls.switch("imu", on=True)
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # the names of `__all__`, for type checkers
     from navsense.core.errors import NavsenseError as NavsenseError
     from navsense.core.pose import Pose as Pose
     from navsense.core.readings import Reading as Reading
+    from navsense.core.readings import RunChange as RunChange
     from navsense.core.readings import Truth as Truth
     from navsense.fault_file import with_faults as with_faults
     from navsense.motion.driven import State as State
@@ -56,6 +57,7 @@ _HOME = {
     "Noise": "navsense.noise.specification",
     "Pose": "navsense.core.pose",
     "Reading": "navsense.core.readings",
+    "RunChange": "navsense.core.readings",
     "State": "navsense.motion.driven",
     "Truth": "navsense.core.readings",
     "campaign": "navsense.campaigns.computation",

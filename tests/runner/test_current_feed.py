@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -11,10 +12,12 @@ import numpy as np
 import pytest
 
 import navsense as ns
-from navsense.core.errors import NavsenseError
-from navsense.core.readings import RunChange
-from navsense.environment.current.adjustment import CURRENT_PROPERTIES
+from navsense.core.errors import NavsenseError, SimulationError
+from navsense.core.typing import Vector
 from navsense.recordings.run_changes import format_change
+from navsense.runner.current_feed import CurrentFeed
+from navsense.simulation.run_controls import RunControls
+from navsense.simulation.session import prepare
 from navsense.streams import CurrentSubscriber, StreamUrl, list_streams, register_stream
 from navsense.streams import stream as stream_module
 
@@ -33,13 +36,45 @@ def load(tmp_path: Path, current: str) -> ns.World:
     return ns.load(file)
 
 
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds."""
+    until = time.monotonic() + 30.0
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.002)
+
+
+class Transport(CurrentSubscriber):
+    """A subscriber that reports its end.
+
+    is_connected: false after it has disconnected.
+    read: is set after a velocity has been read.
+    """
+
+    def __init__(self, url: str, topic: str, frame: str = "world") -> None:
+        """Connect."""
+        super().__init__(url, topic, frame)
+        self.is_connected, self.read = True, threading.Event()
+
+    def receive(self, timeout: float) -> list[Vector]:
+        """Return the newest velocity."""
+        velocities = super().receive(timeout)
+        if velocities:
+            self.read.set()
+        return velocities
+
+    def disconnect(self) -> None:
+        """Disconnect."""
+        self.is_connected = False
+
+
 @pytest.fixture
-def subscribers() -> Iterator[list[CurrentSubscriber]]:
+def subscribers() -> Iterator[list[Transport]]:
     """The subscribers that `water://` has opened; `water://?frame=FRAME` sets their frame."""
-    opened: list[CurrentSubscriber] = []
+    opened: list[Transport] = []
 
     def open_current(url: StreamUrl) -> CurrentSubscriber:
-        opened.append(CurrentSubscriber(url.text, "topic /water", url.options.get("frame", "world")))
+        opened.append(Transport(url.text, "topic /water", url.options.get("frame", "world")))
         return opened[-1]
 
     register_stream(replace(list_streams()[0], scheme="water", open_current=open_current, motion_options=("frame",)))
@@ -47,16 +82,35 @@ def subscribers() -> Iterator[list[CurrentSubscriber]]:
     stream_module._STREAMS.pop("water", None)
 
 
-def feed(subscribers: list[CurrentSubscriber]) -> Callable[[float, float], None]:
-    """Return a progress function that sends velocities at 0.5 and 1 s and waits until they have had time to arrive."""
-    sent: list[float] = []
+@pytest.fixture
+def fed(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set when the controls of a run have got a velocity."""
+    event, feed_current = threading.Event(), RunControls.feed_current
+
+    def feed(controls: RunControls, velocity: Vector) -> None:
+        try:
+            feed_current(controls, velocity)
+        finally:
+            event.set()
+
+    monkeypatch.setattr(RunControls, "feed_current", feed)
+    return event
+
+
+def send(subscriber: Transport, velocity: Vector, fed: threading.Event) -> None:
+    """Send a velocity and wait until the run has it."""
+    fed.clear()
+    subscriber.put(velocity)
+    assert fed.wait(30.0)
+
+
+def make_progress(subscribers: list[Transport], fed: threading.Event) -> Callable[[float, float], None]:
+    """Return a progress function that sends velocities after 0.5 and 1 s of the run."""
+    velocities = {0.5: (0.3, -0.2, 0.0), 1.0: (0.6, 0.0, 0.05)}
 
     def progress(done: float, _total: float) -> None:
-        for at, velocity in ((0.5, (0.3, -0.2, 0.0)), (1.0, (0.6, 0.0, 0.05))):
-            if done >= at and at not in sent:
-                sent.append(at)
-                subscribers[0].put(velocity)
-                time.sleep(0.3)
+        for start in [start for start in velocities if start <= done]:
+            send(subscribers[0], velocities.pop(start), fed)
 
     return progress
 
@@ -64,11 +118,13 @@ def feed(subscribers: list[CurrentSubscriber]) -> Callable[[float, float], None]
 @pytest.mark.requirement("CUR-1")
 @pytest.mark.parametrize("suffix", [".npz", ".mcap"])
 def test_velocities_act_from_the_next_time_slice_and_repeat_bitwise(
-    subscribers: list[CurrentSubscriber], tmp_path: Path, suffix: str
+    subscribers: list[Transport], fed: threading.Event, tmp_path: Path, suffix: str
 ) -> None:
     """Each velocity holds until the next one; the changes in the recording repeat the run."""
     world = load(tmp_path, UNIFORM)
-    ns.record(world, tmp_path / f"a{suffix}", 1.6, seed=2, speed=4.0, current="water://", progress=feed(subscribers))
+    progress = make_progress(subscribers, fed)
+    ns.record(world, tmp_path / f"a{suffix}", 1.6, seed=2, speed=4.0, current="water://", progress=progress)
+    assert not subscribers[0].is_connected
     first = ns.open(tmp_path / f"a{suffix}")
     assert [change.property for change in first.changes] == ["velocity", "velocity"]
     assert first.current is not None
@@ -88,10 +144,11 @@ def test_velocities_act_from_the_next_time_slice_and_repeat_bitwise(
 
 
 @pytest.mark.requirement("CUR-1")
-def test_velocity_in_ned_is_turned(subscribers: list[CurrentSubscriber], tmp_path: Path) -> None:
+def test_velocity_in_ned_is_turned(subscribers: list[Transport], fed: threading.Event, tmp_path: Path) -> None:
     """North, east and down of the topic are y, x and -z of a world that faces east."""
     world = load(tmp_path, UNIFORM)
-    ns.record(world, tmp_path / "a.npz", 1.6, speed=4.0, current="water://?frame=ned", progress=feed(subscribers))
+    progress = make_progress(subscribers, fed)
+    ns.record(world, tmp_path / "a.npz", 1.6, speed=4.0, current="water://?frame=ned", progress=progress)
     current = ns.open(tmp_path / "a.npz").current
     assert current is not None
     np.testing.assert_array_equal(current.velocity[-1], (0.0, 0.6, -0.05))
@@ -99,15 +156,16 @@ def test_velocity_in_ned_is_turned(subscribers: list[CurrentSubscriber], tmp_pat
 
 @pytest.mark.requirement("CUR-1")
 def test_end_of_the_topic_keeps_the_last_velocity(
-    subscribers: list[CurrentSubscriber], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    subscribers: list[Transport], fed: threading.Event, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A live system that ends is a warning. The run goes on."""
-    send = feed(subscribers)
+    send_at_times = make_progress(subscribers, fed)
 
     def progress(done: float, total: float) -> None:
-        send(done, total)
+        send_at_times(done, total)
         if done >= 1.0:
             subscribers[0].fail("the live system closed the connection")
+            wait_for(lambda: "closed the connection" in caplog.text)
 
     ns.record(load(tmp_path, UNIFORM), tmp_path / "a.npz", 1.6, speed=4.0, current="water://", progress=progress)
     assert "closed the connection; the current stays as it is" in caplog.text
@@ -126,17 +184,54 @@ def test_end_of_the_topic_keeps_the_last_velocity(
     ],
 )
 def test_invalid_feeds_are_errors(
-    subscribers: list[CurrentSubscriber], tmp_path: Path, current: str, url: str, problem: str
+    subscribers: list[Transport], tmp_path: Path, current: str, url: str, problem: str
 ) -> None:
-    """A world without a current names the element that it needs."""
+    """A world without a current names the element that it needs. The subscriber is closed, and no file is written."""
+    world = load(tmp_path, current)
     with pytest.raises(NavsenseError, match=problem):
-        ns.record(load(tmp_path, current), tmp_path / "a.npz", 1.0, current=url)
-    assert len(subscribers) <= 1
+        ns.record(world, tmp_path / "a.npz", 1.0, current=url)
+    assert [subscriber.is_connected for subscriber in subscribers] == ([False] if url == "water://" else [])
+    assert not (tmp_path / "a.npz").exists()
 
 
-def test_velocity_is_a_property_of_the_current() -> None:
-    """The property has the name that recordings store."""
-    assert CURRENT_PROPERTIES[0] == "velocity"
+@pytest.mark.requirement("CUR-1")
+def test_equal_and_invalid_velocities_change_nothing(
+    fed: threading.Event, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After them, the feed continues."""
+    world = load(tmp_path, UNIFORM)
+    controls, subscriber = RunControls(prepare(world, 1.0, seed=1)), Transport("water://", "topic /water")
+    with CurrentFeed(subscriber, world, controls) as feed:
+        feed.start()
+        send(subscriber, (0.3, 0.0, 0.0), fed)
+        assert [change.value for change in controls.take(0.1)] == [(0.3, 0.0, 0.0)]
+        for velocity in ((0.3, 0.0, 0.0), (99.0, 0.0, 0.0)):
+            subscriber.read.clear()
+            subscriber.put(velocity)
+            assert subscriber.read.wait(30.0)
+        wait_for(lambda: "99.0" in caplog.text)
+        assert controls.take(0.2) == ()
+        send(subscriber, (0.4, 0.0, 0.0), fed)
+        assert [change.value for change in controls.take(0.3)] == [(0.4, 0.0, 0.0)]
+    assert caplog.text.count("the current stays as it is") == 1
+
+
+@pytest.mark.requirement("CUR-1")
+def test_number_of_velocities_has_no_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit of a run is one of requests by other programs."""
+    monkeypatch.setattr("navsense.simulation.run_controls.MAX_REQUESTS", 2)
+    session = prepare(load(tmp_path, UNIFORM), 1.0, seed=1)
+    scheduled = [ns.RunChange(0.1 * n, "imu", "on", n % 2 == 0) for n in range(5)]
+    controls = RunControls(session, scheduled)
+    taken = []
+    for n in range(8):
+        controls.feed_current((0.01 * n, 0.0, 0.0))
+        if n in (2, 5):
+            controls.set_rate("imu", 10.0 * n)
+        taken += controls.take(0.1 * n)
+    assert len(taken) == 5 + 8 + 2
+    with pytest.raises(SimulationError, match="changes of a run by other programs: 3; must be at most 2"):
+        controls.switch("dvl", on=False)
 
 
 @pytest.mark.requirement("CUR-1")
@@ -145,7 +240,7 @@ def test_changes_of_every_length_are_read_back(tmp_path: Path, suffix: str) -> N
     """The length of a text can be the code of a brace, with which the text itself begins."""
     values = [float(f"0.{'1' * digits}") for digits in range(1, 16)]
     changes = [
-        RunChange(0.01 * (i + 1), "current", "velocity", (values[i % 15], values[10 + i // 15], values[14]))
+        ns.RunChange(0.01 * (i + 1), "current", "velocity", (values[i % 15], values[10 + i // 15], values[14]))
         for i in range(60)
     ]
     lengths = {len(format_change(change)) for change in changes}

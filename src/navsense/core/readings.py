@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from navsense.core.errors import ClockError, NavsenseError, UnknownNameError
+from navsense.core.errors import ClockError, NavsenseError, SimulationError, UnknownNameError
 from navsense.core.names import get_short_name, make_type_error, suggest_name
 from navsense.core.panels import Panel
 from navsense.core.summaries import Summary, format_summary, format_summary_html
 from navsense.core.text import format_count
 from navsense.core.typing import AnyArray, BoolArray, FloatArray, IntArray, Times, Vector
+from navsense.core.validation import check_number, validate_types
 
 NANOSECONDS = 1e9
 
@@ -490,20 +491,37 @@ CURRENT = "current"
 class RunChange:
     """A change of a sensor or of the current while a run goes on.
 
-    time: it acts on samples at or after this true time (s).
-    name: the full name of the sensor, or `CURRENT`.
-    property: `ON`, `RATE`, the name of an adjustable array, or one of
-        `environment.current.adjustment.CURRENT_PROPERTIES`.
-    value: the new value.
+    time: s, true time >= 0. The change acts on samples at or after it.
+    name: the full name of the sensor, or any unambiguous ending of it; "current" for the water's current.
+    property: "on", "rate" (Hz), or the name of an adjustable array, such as "vertical_reference". Of the current:
+        "velocity" (m/s, x y z of the world), "PROCESS.mean" or "PROCESS.model". PROCESS is "speed" (m/s),
+        "horizontal_angle" (rad) or "vertical_angle" (rad).
+    value: the new value: True or False of "on", else a number or a tuple of numbers.
 
-    >>> ns.core.readings.RunChange(2.5, "robot::base_link::dvl", "on", False).value
-    False
+    Raises `SimulationError` for a value of a wrong type and for an invalid time. A run checks the name and the value.
+
+    >>> changes = [ns.RunChange(0.5, "compass", "on", False), ns.RunChange(0.5, "imu", "rate", 100.0)]
+    >>> result = ns.record(world, "flight.npz", duration=1.0, changes=changes)
+    >>> [change.property for change in ns.open("flight.npz").changes]
+    ['on', 'rate']
     """
 
     time: float
     name: str
     property: str
     value: bool | float | tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Check the fields, and store numbers of any type as floats."""
+        validate_types(self, "of a change", error=SimulationError)
+        check_number("time of a change (s)", self.time, 0.0, error=SimulationError, field="time")
+        value = self.value
+        if isinstance(value, bool | np.bool_):
+            plain: bool | float | tuple[float, ...] = bool(value)
+        else:
+            plain = tuple(map(float, value)) if isinstance(value, tuple | list) else float(value)
+        object.__setattr__(self, "time", float(self.time))
+        object.__setattr__(self, "value", plain)
 
 
 @dataclass(frozen=True, eq=False)

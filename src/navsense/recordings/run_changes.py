@@ -12,7 +12,7 @@ import json
 from typing import Any
 
 from navsense.core import inputs
-from navsense.core.errors import DamagedError
+from navsense.core.errors import DamagedError, SimulationError
 from navsense.core.readings import RunChange
 from navsense.recordings.channels import MessageReader
 
@@ -37,13 +37,8 @@ def format_change(change: RunChange) -> str:
 def change_from_json(data: Any) -> RunChange:
     """Return the change that `change_to_json` wrote. Raises `DamagedError`."""
     try:
-        value = data["value"]
-        if isinstance(value, list):
-            value = tuple(map(float, value))
-        elif not isinstance(value, bool):
-            value = float(value)
-        return RunChange(float(data["time"]), str(data["name"]), str(data["property"]), value)
-    except (KeyError, TypeError, ValueError) as error:
+        return RunChange(data["time"], data["name"], data["property"], data["value"])
+    except (KeyError, TypeError, SimulationError) as error:
         raise DamagedError(f"damaged: a change of its run cannot be read: {error}") from error
 
 

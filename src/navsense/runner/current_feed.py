@@ -15,7 +15,6 @@ from typing import Self
 
 from navsense.core.errors import FieldError, NavsenseError, SimulationError, Where
 from navsense.core.typing import Vector
-from navsense.environment.current.adjustment import VELOCITY
 from navsense.environment.current.base import to_world_axes
 from navsense.simulation.run_controls import RunControls
 from navsense.streams.current import CurrentSubscriber
@@ -65,7 +64,7 @@ class CurrentFeed:
                 if velocity != self._velocity:
                     self._velocity = velocity
                     try:
-                        self._controls.set_current({VELOCITY: velocity})
+                        self._controls.feed_current(velocity)
                     except NavsenseError as error:
                         LOG.warning("%s: %s; the current stays as it is", self._subscriber.url, error)
 

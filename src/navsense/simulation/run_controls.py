@@ -4,8 +4,8 @@
     for time_slice in compute_controlled_slices(session, controls, longest=0.05):
         ...                                       # another thread calls controls.switch("dvl", on=False)
 
-A change acts from the start of the next time slice on. It does not depend on how the run is cut into time slices: a run
-with the same changes at the same times is equal to the last bit.
+A change acts from the start of the next time slice on. Readings do not depend on how the run is cut into time slices,
+so a run with the same changes at the same times is equal to the last bit.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -21,8 +22,10 @@ import numpy as np
 from navsense.core.errors import NavsenseError, SimulationError
 from navsense.core.names import resolve_name
 from navsense.core.readings import CURRENT, ON, RATE, RunChange, TimeSlice
+from navsense.core.typing import Vector
 from navsense.environment.current.adjustment import (
     PROCESSES,
+    VELOCITY,
     AdjustableCurrent,
     ChangedCurrent,
     ChangeValue,
@@ -37,11 +40,9 @@ from navsense.world import MountedSensor
 LOG = logging.getLogger(__name__)
 """Logs each change with its time."""
 
-MAX_CHANGES = 100_000
-"""Largest number of changes of one run. A recording has all of them."""
-
-NEXT = math.nan
-"""Time of a change that waits for the next time slice."""
+MAX_REQUESTS = 100_000
+"""Largest number of changes that other programs can request in one run. Scheduled changes and velocities of the current
+from a topic have no limit."""
 
 
 class RunControls:
@@ -61,15 +62,18 @@ class RunControls:
     def __init__(self, session: Session, scheduled: Sequence[RunChange] = ()) -> None:
         """Start before the first time slice. `scheduled` are changes at given times, such as those of a recording.
 
-        Raises `SimulationError`, `SensorError` and `FieldError` for changes that the world of the session cannot have.
+        Raises `SimulationError` for values that are no changes. Raises `SimulationError`, `SensorError` and
+        `FieldError` for changes that the world of the session cannot have.
         """
         self._lock = threading.Lock()
         self._sensors = {sensor.name: sensor for sensor in session.world.sensors}
         self._rates = {sensor.name: sensor.rate for sensor in session.world.sensors}
         self._current = make_adjustable_current(session)
-        self._waiting: dict[tuple[str, str], RunChange] = {}
-        self._time, self._count = 0.0, 0
-        self._scheduled = sorted(map(self._resolve, scheduled), key=lambda change: change.time)
+        self._requests: dict[tuple[str, str], RunChange] = {}
+        self._time, self._request_count = 0.0, 0
+        self._scheduled = sorted(map(self._resolve, _check_changes(scheduled)), key=lambda change: change.time)
+        self._scheduled_times = [change.time for change in self._scheduled]
+        self._next = 0  # index of the next scheduled change
         self._check(self._scheduled)
 
     @property
@@ -87,8 +91,8 @@ class RunControls:
         """Return whether a sensor is on, or will be from the next time slice on. Raises `UnknownNameError`."""
         with self._lock:
             sensor = self._sensors[resolve_name(name, self._sensors, "sensor")]
-            waiting = self._waiting.get((sensor.name, ON))
-            return bool(sensor.compute_on(np.array([self._time]))[0] if waiting is None else waiting.value)
+            request = self._requests.get((sensor.name, ON))
+            return bool(sensor.compute_on(np.array([self._time]))[0] if request is None else request.value)
 
     def get_rate(self, name: str) -> float:
         """Return the highest rate (Hz) at which a sensor publishes, now or from the next time slice on.
@@ -97,8 +101,8 @@ class RunControls:
         """
         with self._lock:
             name = resolve_name(name, self._sensors, "sensor")
-            waiting = self._waiting.get((name, RATE))
-            return self._rates[name] if waiting is None else get_number(waiting)
+            request = self._requests.get((name, RATE))
+            return self._rates[name] if request is None else get_number(request)
 
     def get_process(self, name: str) -> AnyGaussMarkovProcess:
         """Return one of the `PROCESSES` of the current, as it is or will be from the next time slice on.
@@ -109,14 +113,14 @@ class RunControls:
             current = self._current
             if current is None:
                 raise _make_current_error()
-            for change in self._waiting.values():
+            for change in self._requests.values():
                 if change.name not in self._sensors:
                     current = current.check(change.property, change.value)
             return current.get_process(name)
 
     def switch(self, name: str, *, on: bool) -> None:
         """Switch a sensor on or off. Its errors continue while it is off. Raises `UnknownNameError`."""
-        self._request([RunChange(NEXT, name, ON, on)])
+        self._request(name, {ON: on})
 
     def set(self, name: str, array: str, value: float) -> None:
         """Set an adjustable array, such as an altimeter's "vertical_reference".
@@ -124,14 +128,14 @@ class RunControls:
         Raises `UnknownNameError`, `SimulationError` for a sensor without adjustable arrays, `SensorError` for another
         array or value.
         """
-        self._request([RunChange(NEXT, name, array, value)])
+        self._request(name, {array: value})
 
     def set_rate(self, name: str, rate: float) -> None:
         """Publish at a lower rate (Hz): the first sample of each period. The measurements do not change.
 
         Raises `UnknownNameError`, and `SimulationError` for a rate above that of the measurements.
         """
-        self._request([RunChange(NEXT, name, RATE, rate)])
+        self._request(name, {RATE: rate})
 
     def set_current(self, values: Mapping[str, ChangeValue]) -> None:
         """Set properties of the current, of `environment.current.adjustment.CURRENT_PROPERTIES`: all or none.
@@ -139,11 +143,14 @@ class RunControls:
         Raises `SimulationError` for a world without a current that can be changed, `FieldError` for other properties
         and invalid values.
         """
-        changes = []
-        for name, value in values.items():
-            plain = tuple(map(float, value)) if isinstance(value, Sequence) else float(value)
-            changes.append(RunChange(NEXT, CURRENT, name, plain))
-        self._request(changes)
+        self._request(CURRENT, values)
+
+    def feed_current(self, velocity: Vector) -> None:
+        """Replace the current by a velocity (m/s) along the axes of the world. Raises as `set_current` does.
+
+        The number of velocities in a run has no limit.
+        """
+        self._request(CURRENT, {VELOCITY: velocity}, is_limited=False)
 
     def _resolve(self, change: RunChange) -> RunChange:
         """Return a change with the full name of its sensor. Raises `UnknownNameError`."""
@@ -151,22 +158,27 @@ class RunControls:
             return change
         return replace(change, name=resolve_name(change.name, self._sensors, "sensor"))
 
-    def _request(self, changes: Sequence[RunChange]) -> None:
-        """Check requests and keep them for the next time slice."""
+    def _request(self, name: str, values: Mapping[str, ChangeValue], *, is_limited: bool = True) -> None:
+        """Check requests for properties of a sensor or the current, and keep them for the next time slice."""
         with self._lock:
-            changes = [self._resolve(change) for change in changes]
-            self._check([*self._waiting.values(), *changes])
-            for change in changes:
-                self._waiting[change.name, change.property] = change
+            changes = [self._resolve(RunChange(self._time, name, key, value)) for key, value in values.items()]
+            self._check([*self._requests.values(), *changes])
+            keys = [(change.name, change.property) for change in changes]
+            count = self._request_count + sum(is_limited and key not in self._requests for key in keys)
+            if is_limited and count > MAX_REQUESTS:
+                what = "changes of a run by other programs"
+                raise SimulationError(what, count, allowed=f"must be at most {MAX_REQUESTS}")
+            self._request_count = count
+            for key, change in zip(keys, changes, strict=True):
+                self._requests.pop(key, None)  # the last request acts last
+                self._requests[key] = change
 
     def _check(self, changes: Sequence[RunChange]) -> None:
         """Raise the error of a change that is not possible."""
-        if self._count + len(changes) > MAX_CHANGES:
-            raise SimulationError("changes of a run", len(changes), allowed=f"must be at most {MAX_CHANGES}")
         current = self._current
         for change in changes:
             if change.name in self._sensors:
-                change_sensor(self._sensors[change.name], replace(change, time=max(self._time, 0.0)))
+                change_sensor(self._sensors[change.name], change)
             elif current is None:
                 raise _make_current_error()
             else:
@@ -176,16 +188,16 @@ class RunControls:
         """Return the changes that act from `time` (s) on, the start of the next time slice."""
         with self._lock:
             self._time = time
-            due = sum(change.time <= time for change in self._scheduled)
-            changes = [*self._scheduled[:due], *(replace(change, time=time) for change in self._waiting.values())]
-            self._scheduled = self._scheduled[due:]
-            self._waiting.clear()
-            self._count += len(changes)
+            stop = bisect_right(self._scheduled_times, time, lo=self._next)
+            requests = (replace(change, time=time) for change in self._requests.values())
+            changes = (*self._scheduled[self._next : stop], *requests)
+            self._next = stop
+            self._requests.clear()
             for change in changes:
                 self._update(change)
         for change in changes:
             LOG.info("t = %.9g s: %s: %s = %s", change.time, change.name, change.property, change.value)
-        return tuple(changes)
+        return changes
 
     def update(self, change: RunChange) -> None:
         """Get a change that the caller of a live run has made."""
@@ -204,7 +216,21 @@ class RunControls:
 
     def get_next_time(self) -> float:
         """Return the time (s) of the next scheduled change, infinity without one."""
-        return self._scheduled[0].time if self._scheduled else math.inf
+        return self._scheduled_times[self._next] if self._next < len(self._scheduled_times) else math.inf
+
+
+def _check_changes(changes: Sequence[RunChange]) -> Sequence[RunChange]:
+    """Return the changes of a run. Raises `SimulationError` for another value."""
+    if not isinstance(changes, Sequence) or isinstance(changes, str):
+        allowed = "must be a list of navsense.RunChange"
+        raise SimulationError("changes of a run", repr(changes), allowed=allowed)
+    for change in changes:
+        if not isinstance(change, RunChange):
+            remedy = 'write navsense.RunChange(2.5, "dvl", "on", False)'
+            raise SimulationError(
+                "change of a run", repr(change), allowed="must be a navsense.RunChange", remedy=remedy
+            )
+    return changes
 
 
 def _make_current_error() -> SimulationError:

@@ -192,11 +192,13 @@ _PERIOD_TOLERANCE = 1e-9
 def change_sensor(sensor: MountedSensor, change: RunChange) -> MountedSensor:
     """Return a sensor after a change that switches it or sets one of its arrays. The rate is that of the measurements.
 
-    Raises `SimulationError` for a sensor without adjustable arrays or another rate, `SensorError` for another array or
-    an invalid value.
+    Raises `SimulationError` for a sensor without adjustable arrays, another rate, and a value of a wrong type. Raises
+    `SensorError` for another array or an invalid value.
     """
     if change.property == ON:
-        return sensor.switch(change.time, on=bool(change.value), start=change.time)
+        if not isinstance(change.value, bool):
+            raise SimulationError(f"{ON} of {change.name}", change.value, allowed="must be True or False")
+        return sensor.switch(change.time, on=change.value, start=change.time)
     value = get_number(change)
     if change.property == RATE:
         if not 0.0 < value <= sensor.rate:
@@ -211,9 +213,9 @@ def change_sensor(sensor: MountedSensor, change: RunChange) -> MountedSensor:
 
 def get_number(change: RunChange) -> float:
     """Return the value of a change that is a number. Raises `SimulationError` for another one."""
-    if isinstance(change.value, tuple):
+    if isinstance(change.value, bool | tuple):
         raise SimulationError(f"{change.property} of {change.name}", change.value, allowed="must be a number")
-    return float(change.value)
+    return change.value
 
 
 def compute_ideal(
