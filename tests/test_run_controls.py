@@ -29,6 +29,8 @@ from navsense.motion.driven import State
 from navsense.noise.specification import Noise
 from navsense.recordings.convert import convert
 from navsense.recordings.dataset import collect
+from navsense.recordings.info import make_recorded_run
+from navsense.recordings.message_builder import MessageBuilder
 from navsense.sensors import SENSORS, Altimeter, Dvl, Imu
 from navsense.sensors.base import Sensor
 from navsense.sensors.doppler import MessageDialect
@@ -167,6 +169,34 @@ def test_recorded_changes_repeat_the_run(world: World, tmp_path: Path, suffix: s
         assert np.array_equal(repeated[name].emitted, reading.emitted)
     rows = found[ALTIMETER].emitted if suffix in (".mcap", ".bag") else slice(None)
     assert np.array_equal(repeated[ALTIMETER]["vertical_reference"], found[ALTIMETER]["vertical_reference"][rows])
+
+
+def test_nothing_is_published_before_the_start(world: World) -> None:
+    """Other programs see sensors that are on. Requests before the start hold."""
+    start = 0.33
+    plain = prepare_run(world)
+    session = replace(plain, start=start)
+    expected, _, _ = run_with_requests(plain, {})
+    found, _, slices = run_with_requests(session, {})
+    for name, reading in expected.items():
+        check_same_errors(found[name], reading)
+        assert np.array_equal(found[name].emitted, reading.emitted & (reading.time >= start))
+    builder = MessageBuilder(make_recorded_run(session))
+    states = [block for one in slices for block in builder.build_blocks(one) if block.channel.topic.endswith("/state")]
+    assert min(int(block.stamp.min()) for block in states if block.stamp.size) == 1_000_330_000_000
+    controls = RunControls(session)
+    assert all(controls.is_on(sensor.name) for sensor in world.sensors)
+    requests: dict[float, Callable[[RunControls], None]] = {
+        0.0: lambda run: run.switch("dvl", on=False),
+        0.1: lambda run: run.set_rate("imu", 40.0),
+        0.2: lambda run: run.switch("altimeter", on=True),
+    }
+    changed, _, _ = run_with_requests(session, requests)
+    assert not changed[DVL].emitted[changed[DVL].time >= 0.1].any()
+    assert np.array_equal(changed[ALTIMETER].emitted, found[ALTIMETER].emitted)
+    times = changed[IMU].time[changed[IMU].emitted]
+    assert times[0] == pytest.approx(0.33)
+    assert times[1:] == pytest.approx(np.arange(0.35, DURATION - 1e-9, 0.025))
 
 
 def test_changes_of_a_live_run_repeat_it_as_a_batch_run(world: World, tmp_path: Path) -> None:

@@ -198,6 +198,25 @@ def test_two_robots_repeat_bitwise_to_the_last_common_state(
             np.testing.assert_array_equal(first[name][array][:count], values)
 
 
+@pytest.mark.requirement("LIV-7", "LIV-8")
+@pytest.mark.parametrize("suffix", [".mcap", ".npz"])
+def test_world_of_a_followed_run_is_that_of_the_file(
+    connect: Callable[[States], list[ListSubscriber]], world: ns.World, tmp_path: Path, suffix: str
+) -> None:
+    """Sensors publish nothing before the first state, and are on for all who ask. A change before it holds."""
+    connect(make_states(1000.0, 0.5))
+    changes = [ns.RunChange(0.0, "altimeter", "on", False), ns.RunChange(0.0, "imu", "rate", 100.0)]
+    ns.record(world, tmp_path / f"a{suffix}", 0.3, motion={"robot": "list://"}, changes=changes)
+    recording = ns.open(tmp_path / f"a{suffix}")
+    assert [(one.is_on, one.switches) for one in recording.world.sensors] == [(True, ())] * 4
+    published = {name.rpartition(":")[2]: one.time[one.emitted] for name, one in recording.items()}
+    start = 0.345_678_901
+    assert published.pop("altimeter", np.empty(0)).size == 0  # a recording of messages may not list it
+    assert {name: float(time[0]) for name, time in published.items()} == {"imu": 0.35, "compass": 0.36, "buoy_imu": 0.4}
+    assert start < 0.35 <= published["imu"][0]
+    assert np.diff(published["imu"]) == pytest.approx(0.01)
+
+
 @pytest.mark.requirement("LIV-7")
 def test_received_states_are_the_recorded_truth(
     connect: Callable[[States], list[ListSubscriber]], world: ns.World, tmp_path: Path

@@ -54,6 +54,7 @@ class RecordedRun:
     has_simulated_series: false leaves out ideal values, biases, faults, the truth of links and the current.
     ros: the ROS 2 distribution of the message definitions. An unknown one raises `RecordingError`.
     stored_topics: the topics of the recording from which this one is converted; they do not change.
+    start: s; sensors publish nothing before it.
 
     >>> recorded = ns.recordings.make_recorded_run(run.session)
     >>> recorded.world.name, recorded.seed
@@ -68,6 +69,7 @@ class RecordedRun:
     has_simulated_series: bool = True
     ros: str = DEFAULT_DISTRIBUTION
     stored_topics: TopicNames | None = None
+    start: float = 0.0
 
     def __post_init__(self) -> None:
         """Check the ROS distribution."""
@@ -94,8 +96,16 @@ def make_recorded_run(
     >>> ns.recordings.make_recorded_run(run.session).epoch
     0
     """
-    runs = tuple(session.runs)
-    return RecordedRun(session.world, session.epoch, session.seed, session.duration, runs, has_simulated_series, ros)
+    return RecordedRun(
+        session.world,
+        session.epoch,
+        session.seed,
+        session.duration,
+        tuple(session.runs),
+        has_simulated_series,
+        ros,
+        start=session.start,
+    )
 
 
 class RecordingWriter(ABC):

@@ -199,8 +199,9 @@ class MessageBuilder:
                 emitted_arrays = {key: array[indices] for key, array in arrays.items()}
             for channel in self._get_sensor_channels(name, series_kind):
                 if channel.encoder.ignores_arrays:
-                    on = self._sensors[name].compute_on(reading.time)
-                    blocks.append(make_true_block(channel, reading.true_stamp, {IS_ON: on}))
+                    first = int(np.searchsorted(reading.time, self._recorded_run.start))
+                    on = self._sensors[name].compute_on(reading.time[first:])
+                    blocks.append(make_true_block(channel, reading.true_stamp[first:], {IS_ON: on}))
                 else:
                     blocks.append(MessageBlock(channel, *times, emitted_arrays))
         return blocks + self._build_faults(name, reading)

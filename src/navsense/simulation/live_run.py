@@ -46,11 +46,8 @@ from navsense.motion.driven import DrivenMotion, State, state_row
 from navsense.sensors.base import SupportsAdjustment
 from navsense.simulation.run_controls import CurrentChanges, RunControls
 from navsense.simulation.sensor_run import (
-    SampleSelection,
     SensorRun,
-    change_sensor,
     compute_ideal,
-    get_number,
     index_clocks,
     make_reading,
 )
@@ -135,11 +132,6 @@ def _join_live_readings(readings: list[Reading]) -> Reading:
     return joined
 
 
-def _make_always_on(sensor: MountedSensor) -> MountedSensor:
-    """Return a sensor that is never off."""
-    return sensor if sensor.is_always_on else replace(sensor, is_on=True, switches=())
-
-
 TickCache = dict[tuple[int, int, float], Ticks]
 """The ticks of the current step by first tick, end and rate (Hz), computed once for all sensors of the same rate."""
 
@@ -156,7 +148,6 @@ class LiveSensor:
 
     def __init__(
         self,
-        sensor: MountedSensor,
         sensor_run: SensorRun,
         motion: Motion,
         session: Session,
@@ -168,14 +159,14 @@ class LiveSensor:
     ) -> None:
         """Start before the first sample. `clock` is the clock of the sensor's stamps."""
         self._report_change = report_change
-        self._selection: SampleSelection | None = None
-        self.mounted, self.clock, self.session = sensor, clock, session
+        sensor = sensor_run.sensor
+        self.name = sensor.name
+        """The full name."""
+        self.clock, self.session = clock, session
         self.reading: Reading | None = None
         self.measured: Reading | None = None
         """The samples of the last step before the latency, None without any."""
         self._sensor_run, self._motion, self._tick_cache = sensor_run, motion, tick_cache
-        # Blocks are measured ahead of time, as if the sensor were on. `take_due` applies the switches.
-        sensor_run.sensor = _make_always_on(sensor)
         self._end = -math.inf  # of the last step
         self._prefetch = PREFETCH if is_known_ahead and not isinstance(sensor.spec, SupportsAdjustment) else 1
         self._motion_end = min(m.end for m in session.list_motions(sensor))
@@ -191,14 +182,14 @@ class LiveSensor:
         return f"<LiveSensor {self.name}: {self.mounted.spec.type}, {self.mounted.rate:g} Hz, {state}>"
 
     @property
-    def name(self) -> str:
-        """The full name."""
-        return self.mounted.name
+    def mounted(self) -> MountedSensor:
+        """The sensor with its switches and settings after the last step."""
+        return self._sensor_run.sensor
 
     @property
     def is_on(self) -> bool:
-        """True if the sensor is on at the end of the last step."""
-        return bool(self.mounted.compute_on(np.array([self._end]))[0])
+        """True if the sensor is on after the last step."""
+        return bool(self.mounted.compute_on(np.array([self._next_time]))[0])
 
     def get(self, name: str) -> AnyArray:
         """Return one array of the latest published sample, in its unit: a number, or a row if the array has axes.
@@ -216,32 +207,26 @@ class LiveSensor:
 
         Raises `SimulationError` for a sensor without adjustable arrays, `SensorError` for another array or value.
         """
-        spec = self.mounted.spec
-        if not isinstance(spec, SupportsAdjustment):
-            allowed = f"cannot be set: a sensor {spec.type} has no adjustable array"
-            raise SimulationError(f"array {name!r} of {self.name}", value, allowed=allowed)
-        self.mounted = replace(self.mounted, spec=spec.adjust(name, value))
-        self._sensor_run.sensor = _make_always_on(self.mounted)
-        self._report_change(RunChange(self._next_time, self.name, name, value))
+        self.change(name, value)
 
     def switch(self, *, on: bool) -> None:
         """Switch the sensor on or off from the next sample on.
 
-        A sensor that is off publishes nothing; its errors continue. Scheduled switches after the end of the last step
-        remain.
+        A sensor that is off publishes nothing; its errors continue. Later scheduled switches remain.
         """
-        later = tuple(switch for switch in self.mounted.switches if switch.time > self._end)
-        self.mounted = replace(self.mounted, is_on=on, switches=later)
-        self._report_change(RunChange(self._next_time, self.name, ON, on))
+        self.change(ON, on)
 
     def set_rate(self, rate: float) -> None:
         """Publish at a lower rate (Hz) from the next sample on: the first sample of each period.
 
         Raises `SimulationError` for a rate above that of the measurements.
         """
-        change = RunChange(self._next_time, self.name, RATE, rate)
-        change_sensor(self.mounted, change)  # checks it
-        self._selection = SampleSelection(rate)
+        self.change(RATE, rate)
+
+    def change(self, name: str, value: bool | float | tuple[float, ...]) -> None:
+        """Change a property of a `RunChange` from the next sample on. Raises as `set`, `switch` and `set_rate` do."""
+        change = RunChange(self._next_time, self.name, name, value)
+        self._sensor_run.change(change)
         self._report_change(change)
 
     @property
@@ -262,11 +247,9 @@ class LiveSensor:
     def take_due(self, end: float) -> Reading | None:
         """Return the samples that have arrived by t = `end` (s); None without any."""
         reading = self._take_measured(end)
-        if reading is not None and not self.mounted.is_always_on:
-            reading = replace(reading, emitted=reading.emitted & self.mounted.compute_on(reading.time))
-        if reading is not None and self._selection is not None:
+        if reading is not None and not self._sensor_run.publishes_all(reading.time):
             ticks = Ticks(np.arange(self._next_tick - reading.time.size, self._next_tick), self.mounted.rate)
-            reading = replace(reading, emitted=self._selection.select(ticks, reading.emitted))
+            reading = replace(reading, emitted=self._sensor_run.select(ticks, reading.emitted))
         self._end, self.measured = end, reading
         if self.mounted.latency is not None:
             reading = self._take_arrived(reading, end)
@@ -327,10 +310,10 @@ class LiveSensor:
         ticks = self._tick_cache.get((first, end, rate))
         if ticks is None:
             ticks = self._tick_cache[first, end, rate] = Ticks(np.arange(first, end, dtype=np.int64), rate)
+        # Blocks are measured ahead of time, as if the sensor were on. `take_due` selects the samples to publish.
         ideal = compute_ideal(self.mounted, self._motion, self.session.environments[self.name], ticks)
-        self._block = make_reading(
-            self.mounted, ticks, ideal, self._sensor_run.measure(ticks, ideal), self.session.epoch
-        )
+        block = self._sensor_run.measure_all(ticks, ideal)
+        self._block = make_reading(self.mounted, ticks, ideal, block, self.session.epoch)
         self._block_start, self._block_end = first, end
 
 
@@ -376,7 +359,6 @@ class LiveRun:
         }
         self._sensors = {
             sensor.name: LiveSensor(
-                sensor,
                 sensor_runs[sensor.name][0],
                 motions[sensor.name],
                 session,
@@ -456,12 +438,8 @@ class LiveRun:
                 for sensor in self._sensors.values():
                     sensor.session = self._session
                 self._changes.append(change)
-            elif change.property == ON:
-                sensor.switch(on=bool(change.value))
-            elif change.property == RATE:
-                sensor.set_rate(get_number(change))
             else:
-                sensor.set(change.property, get_number(change))
+                sensor.change(change.property, change.value)
 
     def _compute_truth(self, end: float) -> dict[str, Truth]:
         """Return the truth of the links at its instants in the step that ends at `end` (s)."""

@@ -161,7 +161,10 @@ class RunControls:
     def _request(self, name: str, values: Mapping[str, ChangeValue], *, is_limited: bool = True) -> None:
         """Check requests for properties of a sensor or the current, and keep them for the next time slice."""
         with self._lock:
-            changes = [self._resolve(RunChange(self._time, name, key, value)) for key, value in values.items()]
+            changes = [
+                self._resolve(RunChange(self._time, name, key, tuple(value) if isinstance(value, Sequence) else value))
+                for key, value in values.items()
+            ]
             self._check([*self._requests.values(), *changes])
             keys = [(change.name, change.property) for change in changes]
             count = self._request_count + sum(is_limited and key not in self._requests for key in keys)

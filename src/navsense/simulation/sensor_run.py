@@ -12,7 +12,7 @@ from navsense.core.errors import FieldError, NavsenseError, SensorError, Simulat
 from navsense.core.random_streams import Draws
 from navsense.core.readings import ON, RATE, Reading, RunChange, make_all_read_only, make_read_only
 from navsense.core.ticks import Ticks
-from navsense.core.typing import AnyArray, BoolArray, FloatArray
+from navsense.core.typing import AnyArray, BoolArray, FloatArray, Times
 from navsense.environment.base import Environment
 from navsense.faults.injection import apply_faults, init_faults
 from navsense.faults.schedule import (
@@ -65,13 +65,15 @@ class SensorRun:
         *,
         prefetch: int = 0,
         clock_realisation: ClockRealisation | None = None,
+        start: float = 0.0,
     ) -> None:
         """Draw the initial state. The keys of the random streams are (run, "sensor", name, channel, process).
 
         prefetch: samples whose random numbers are drawn together.
         clock_realisation: that of the clock in this run, which the sensors of the clock share.
+        start: s; samples before it are not published.
         """
-        self.sensor = sensor
+        self.sensor, self._start = sensor, start
         self._draws = Draws(sensor.spec.processes(), seed, (run, "sensor", sensor.name), prefetch=prefetch)
         self.state = sensor.spec.init(self._draws.initial)
         self._clock = SensorClock(clock, sensor.name, seed, run, prefetch=prefetch, realisation=clock_realisation)
@@ -81,10 +83,21 @@ class SensorRun:
         self._fault_draws = Draws(sensor.faults.processes(), seed, (run, "fault", sensor.name), prefetch=prefetch)
         self._faults = init_faults(sensor.faults, self._fault_draws.initial)
         self._is_unchecked = not _is_built_in(sensor)
-        self._selection: SampleSelection | None = None
+        self._rate_selection: RateSelection | None = None
 
     def measure(self, ticks: Ticks, ideal: Mapping[str, AnyArray]) -> SensorBlock:
-        """Measure the next block. `ticks` must follow those of the last call.
+        """Measure the next block, and select the samples to publish. `ticks` must follow those of the last call.
+
+        Raises as `measure_all` does.
+        """
+        block = self.measure_all(ticks, ideal)
+        if self.publishes_all(ticks.time):
+            return block
+        emitted = self.select(ticks, get_flags(block.measured, len(ticks))["emitted"])
+        return replace(block, measured=block.measured._replace(emitted=emitted))
+
+    def measure_all(self, ticks: Ticks, ideal: Mapping[str, AnyArray]) -> SensorBlock:
+        """Measure the next block of a sensor that is always on. `ticks` must follow those of the last call.
 
         Raises `SensorError` for a user's sensor whose arrays of the first block do not have the names and shapes of its
         outputs, and for an exception in its methods.
@@ -108,23 +121,30 @@ class SensorRun:
         if self._arrival_times:
             emitted = get_flags(measured, len(ticks))["emitted"]
             arrival_after_latency = self._arrival_times.compute_arrivals(ticks.time, emitted)
-        # The switch comes last: all else is as if the sensor were always on. A live run measures ahead in this way.
-        if not self.sensor.is_always_on:
-            emitted = get_flags(measured, len(ticks))["emitted"] & self.sensor.compute_on(ticks.time)
-            measured = measured._replace(emitted=emitted)
-        if self._selection is not None:
-            emitted = get_flags(measured, len(ticks))["emitted"]
-            measured = measured._replace(emitted=self._selection.select(ticks, emitted))
         return SensorBlock(measured, self._clock.compute_errors(ticks.time), arrival_after_latency)
+
+    def publishes_all(self, time: Times) -> bool:
+        """Return True if the switches, the rate and the start of the run leave out no sample at instants (n,) s."""
+        is_running = self._start == 0.0 or bool(time.size and time[0] >= self._start)
+        return is_running and self._rate_selection is None and self.sensor.is_always_on
+
+    def select(self, ticks: Ticks, emitted: BoolArray) -> BoolArray:
+        """Return which samples (n,) of those that the instrument emits are published.
+
+        Published are samples from the start of the run on, while the sensor is on, at the rate of publication. Calls
+        must be consecutive in time.
+        """
+        emitted = emitted & (ticks.time >= self._start) & self.sensor.compute_on(ticks.time)
+        return emitted if self._rate_selection is None else self._rate_selection.select(ticks, emitted)
 
     def change(self, change: RunChange) -> None:
         """Change the sensor from the next block on, which starts at the time of the change.
 
-        Raises `SensorError` for an array that cannot be set, and for an invalid value.
+        Raises as `change_sensor` does.
         """
         self.sensor = change_sensor(self.sensor, change)
         if change.property == RATE:
-            self._selection = SampleSelection(get_number(change))
+            self._rate_selection = RateSelection(get_number(change))
 
     def _measure_with_faults(self, ticks: Ticks, inputs: Mapping[str, AnyArray], draws: FloatArray) -> Measurement:
         """Measure a block with injected faults.
@@ -162,7 +182,7 @@ class SensorRun:
         return measured._replace(arrays=arrays, valid=valid, emitted=flags["emitted"] & is_present, fault=fault)
 
 
-class SampleSelection:
+class RateSelection:
     """Selects the samples to publish at a lower rate than that of the measurements.
 
     Of the samples that a sensor would publish in each period (n / rate, (n + 1) / rate), the first one is published.

@@ -47,7 +47,7 @@ from navsense.simulation.motions import (
     resolve_motions,
 )
 from navsense.simulation.sensor_run import SensorRun, compute_ideal, index_clocks, make_reading
-from navsense.world import MountedSensor, Switch, World
+from navsense.world import MountedSensor, World
 
 LONGEST_TIME_SLICE = 30.0
 """Longest time slice (s)."""
@@ -82,7 +82,7 @@ class Session:
     currents: one current per run, or none.
     current_model: the current without seed and run, None without one.
     has_random_current: true if the runs differ by a random current.
-    start: the first state (s) of the motions that follow a live system. Sensors are off before it.
+    start: s, the time from which all motions that follow live systems are known. Nothing is published before it.
     """
 
     world: World
@@ -115,7 +115,9 @@ class Session:
         def open_run(sensor: MountedSensor, run: int) -> SensorRun:
             clock = clocks[sensor.clock] if sensor.clock else None
             realisation = realisations[clock.name, run].copy() if clock else None
-            return SensorRun(sensor, clock, seed, run, prefetch=prefetch, clock_realisation=realisation)
+            return SensorRun(
+                sensor, clock, seed, run, prefetch=prefetch, clock_realisation=realisation, start=self.start
+            )
 
         return {sensor.name: tuple(open_run(sensor, run) for run in self.runs) for sensor in self.world.sensors}
 
@@ -313,7 +315,6 @@ def prepare(
         seconds = check_duration(find_common_end(model_motions, joint_ends) if duration is None else duration)
         check_motion_ends(model_motions, seconds, joint_ends)
     received = [motion.start for motion in map(get_base, model_motions.values()) if isinstance(motion, ReceivedMotion)]
-    world = _start_sensors(world, max(received, default=0.0))
     scene = build_scene(world, model_motions, driven_links)
     return Session(
         world=world,
@@ -336,15 +337,3 @@ def prepare(
         environments={sensor.name: make_environment(world, sensor, scene) for sensor in world.sensors},
         start=max(received, default=0.0),
     )
-
-
-def _start_sensors(world: World, start: float) -> World:
-    """Return the world with all sensors off before `start` (s)."""
-    if start == 0.0:
-        return world
-    sensors = []
-    for sensor in world.sensors:
-        is_on = bool(sensor.compute_on(np.array([start]))[0])
-        later = tuple(switch for switch in sensor.switches if switch.time > start)
-        sensors.append(replace(sensor, is_on=False, switches=(Switch(start, on=is_on), *later)))
-    return replace(world, sensors=tuple(sensors))
