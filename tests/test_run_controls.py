@@ -186,13 +186,13 @@ def test_nothing_is_published_before_the_start(world: World) -> None:
     assert min(int(block.stamp.min()) for block in states if block.stamp.size) == 1_000_330_000_000
     controls = RunControls(session)
     assert all(controls.is_on(sensor.name) for sensor in world.sensors)
-    requests: dict[float, Callable[[RunControls], None]] = {
-        0.0: lambda run: run.switch("dvl", on=False),
-        0.1: lambda run: run.set_rate("imu", 40.0),
-        0.2: lambda run: run.switch("altimeter", on=True),
-    }
-    changed, _, _ = run_with_requests(session, requests)
-    assert not changed[DVL].emitted[changed[DVL].time >= 0.1].any()
+    changes = [
+        ns.RunChange(0.0, "dvl", "on", False),
+        ns.RunChange(0.1, "imu", "rate", 40.0),
+        ns.RunChange(0.2, "altimeter", "on", True),
+    ]
+    changed = collect(compute_controlled_slices(session, RunControls(session, changes)))[0]
+    assert not changed[DVL].emitted.any()
     assert np.array_equal(changed[ALTIMETER].emitted, found[ALTIMETER].emitted)
     times = changed[IMU].time[changed[IMU].emitted]
     assert times[0] == pytest.approx(0.33)
