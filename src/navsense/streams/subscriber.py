@@ -91,6 +91,7 @@ class Subscriber:
         self.dropped = 0
         self._queue: deque[StampedState] = deque()
         self._condition = threading.Condition()
+        self._request = threading.Event()
         self._error: MotionError | None = None
         self._is_closed = False
 
@@ -122,6 +123,7 @@ class Subscriber:
         """
         with self._condition:
             if not self._queue and self._error is None and not self._is_closed:
+                self._request.set()
                 self._condition.wait(timeout)
             states = list(self._queue)
             self._queue.clear()
@@ -129,12 +131,21 @@ class Subscriber:
                 raise self._error
         return states
 
+    def wait_for_request(self, longest: float) -> None:
+        """Wait until the run waits for states, at most `longest` (s). The thread of the transport calls it.
+
+        A thread that reads when the run waits wakes once for several messages, and delays none of them.
+        """
+        self._request.wait(longest)
+        self._request.clear()
+
     def close(self) -> None:
         """Disconnect. States that arrive later are not queued. A second call does nothing."""
         with self._condition:
             if self._is_closed:
                 return
             self._is_closed = True
+            self._request.set()
             self._condition.notify()
         self.disconnect()
         if self.dropped:
