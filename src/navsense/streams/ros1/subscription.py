@@ -126,7 +126,7 @@ class Subscription:
     caller_id: str
     name: str
     receiver: Receiver
-    pause: Callable[[], object] = partial(time.sleep, RECEIVE_PERIOD)
+    pause: Callable[[], object] = field(default=partial(time.sleep, RECEIVE_PERIOD))
     connections: list[Connection] = field(default_factory=list)
 
     def __post_init__(self) -> None:
