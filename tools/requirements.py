@@ -14,6 +14,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -105,13 +106,14 @@ def find_claims(tree: ast.Module, file: str) -> Iterator[Claim]:
     return visit(tree.body, file)
 
 
-def find_all_claims(tests: Path = ROOT / "tests") -> list[Claim]:
+@cache
+def find_all_claims(tests: Path = ROOT / "tests") -> tuple[Claim, ...]:
     """Return the claims of all test files, sorted by file."""
     claims: list[Claim] = []
     for path in sorted(tests.rglob("*.py")):
         file = path.relative_to(tests.parent).as_posix()
         claims.extend(find_claims(ast.parse(path.read_text(encoding="utf-8"), filename=file), file))
-    return claims
+    return tuple(claims)
 
 
 def format_tests(claims: list[Claim]) -> str:

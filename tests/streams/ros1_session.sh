@@ -29,7 +29,8 @@ env -u PYTHONPATH PATH=/usr/bin:/bin roscore > roscore.txt 2>&1 &
 roscore=$!
 wait_for /rosout_agg
 
-"$python" -m navsense run "$world" --duration 14 --epoch 1700000000 -o "ros1://?wait=60&node=quad" -o run.bag \
+# The run is as long as the programs need: SIGTERM ends it, and completes its recording.
+"$python" -m navsense run "$world" --duration 600 --epoch 1700000000 -o "ros1://?wait=60&node=quad" -o run.bag \
     > run.txt 2>&1 &
 run=$!
 wait_for /tf_static
@@ -66,6 +67,7 @@ print(rospy.get_time())" > time.txt 2>&1
 ros rostopic echo -n 1 /tf_static > static.txt 2>&1
 kill -INT $record
 wait $record
+kill -TERM $run
 wait $run
 ros rostopic list > after.txt 2>&1
 kill $roscore

@@ -75,11 +75,16 @@ def list_true_stamps(time_slice: TimeSlice) -> IntArray | None:
 
 
 class MessageBuilder:
-    """Builds the message blocks of one recording."""
+    """Builds the message blocks of one recording or stream."""
 
-    def __init__(self, recorded_run: RecordedRun) -> None:
-        """Allocate the topics."""
-        self._recorded_run = recorded_run
+    def __init__(
+        self, recorded_run: RecordedRun, is_needed: Callable[[OutputChannel], bool] = lambda _channel: True
+    ) -> None:
+        """Allocate the topics.
+
+        is_needed: returns False for a channel without subscribers. Its messages are not built.
+        """
+        self._recorded_run, self._is_needed = recorded_run, is_needed
         self._world = recorded_run.world
         self._topics = recorded_run.topics
         self._sensors = {sensor.name: sensor for sensor in self._world.sensors}
@@ -138,13 +143,13 @@ class MessageBuilder:
         return [make_true_block(channel, stamp, arrays)]
 
     def build_blocks(self, time_slice: TimeSlice) -> list[MessageBlock]:
-        """Return all messages of a time slice; a block may be empty.
+        """Return the messages of a time slice of all needed channels; a block may be empty.
 
         Raises `RecordingError` for readings or currents with a run axis.
         """
         blocks: list[MessageBlock] = []
         for change in time_slice.changes:
-            blocks.append(self._build_change(change))
+            blocks += self._build_change(change)
             if change.property == ON and change.name in self._sensors:
                 sensor = self._sensors[change.name]
                 self._sensors[sensor.name] = sensor.switch(change.time, on=bool(change.value), start=time_slice.start)
@@ -157,11 +162,13 @@ class MessageBuilder:
                 blocks += self._build_current(time_slice.current)
         return blocks + self._build_clock_and_poses(time_slice)
 
-    def _build_change(self, change: RunChange) -> MessageBlock:
+    def _build_change(self, change: RunChange) -> list[MessageBlock]:
         """Return the message of a change of the run."""
         text = format_change(change)
         channel = OutputChannel(CHANGES_TOPIC, world_messages.make_string_encoder(text))
-        return make_true_block(channel, to_nanoseconds(self._recorded_run.epoch, np.array([change.time])), {})
+        if not self._is_needed(channel):
+            return []
+        return [make_true_block(channel, to_nanoseconds(self._recorded_run.epoch, np.array([change.time])), {})]
 
     def _build_sensor_blocks(self, name: str, reading: Reading) -> list[MessageBlock]:
         """Return the messages of one sensor: measured values, ideal values, biases and fault flags.
@@ -178,6 +185,12 @@ class MessageBuilder:
             series |= {"ideal": reading.ideal} if reading.ideal else {}
             if any(key in reading.bias for key in reading.arrays):
                 series["bias"] = {key: value for key, value in reading.bias.items() if key in reading.arrays}
+        channels = {
+            series_kind: list(filter(self._is_needed, self._get_sensor_channels(name, series_kind)))
+            for series_kind in series
+        }
+        if not any(channels.values()):
+            return self._build_faults(name, reading)
         time_of_validity = messages.time_of_validity(reading)
         if time_of_validity is None:
             publish_time = to_nanoseconds(reading.epoch, reading.time).view(np.uint64)
@@ -197,7 +210,7 @@ class MessageBuilder:
             if indices is not None:
                 times = (log_time[indices], publish_time[indices], stamp[indices])
                 emitted_arrays = {key: array[indices] for key, array in arrays.items()}
-            for channel in self._get_sensor_channels(name, series_kind):
+            for channel in channels[series_kind]:
                 if channel.encoder.ignores_arrays:
                     first = int(np.searchsorted(reading.time, self._recorded_run.start))
                     on = self._sensors[name].compute_on(reading.time[first:])
@@ -210,9 +223,11 @@ class MessageBuilder:
         """Return the fault flags of a sensor with faults, at every sample."""
         if not (self._recorded_run.has_simulated_series and reading.fault):
             return []
-        stamp, bits = reading.true_stamp, world_messages.pack_fault_bits(reading.fault)
         channel = self._get_channel(self._topics.get_fault_topic(name), world_messages.make_fault_encoder)
-        return [make_true_block(channel, stamp, {world_messages.FAULT: bits})]
+        if not self._is_needed(channel):
+            return []
+        bits = world_messages.pack_fault_bits(reading.fault)
+        return [make_true_block(channel, reading.true_stamp, {world_messages.FAULT: bits})]
 
     def _build_truth(self, name: str, truth: Truth) -> list[MessageBlock]:
         """Return the ground truth of one link; for a static link only its first row.
@@ -241,41 +256,48 @@ class MessageBuilder:
         }
         poses = self._get_channel(pose_topic, lambda: world_messages.make_odometry_encoder(name), latched=is_static)
         accels = self._get_channel(accel_topic, lambda: world_messages.make_accel_encoder(name), latched=is_static)
-        blocks = [make_true_block(poses, truth.stamp, pose), make_true_block(accels, truth.stamp, accel)]
+        channels = [(poses, pose), (accels, accel)]
         twist_topic, world_accel_topic = self._topics.get_state_topics(name)
         if twist_topic:
             twists = self._get_channel(twist_topic, world_messages.make_world_twist_encoder)
             world_accels = self._get_channel(world_accel_topic, world_messages.make_world_accel_encoder)
-            blocks += [make_true_block(twists, truth.stamp, pose), make_true_block(world_accels, truth.stamp, accel)]
-        return blocks
+            channels += [(twists, pose), (world_accels, accel)]
+        channels = [(channel, arrays) for channel, arrays in channels if self._is_needed(channel)]
+        if not channels:
+            return []
+        stamp = truth.stamp
+        return [make_true_block(channel, stamp, arrays) for channel, arrays in channels]
 
     def _build_current(self, current: Current) -> list[MessageBlock]:
         """Return the velocity of the water, at one position and in layers."""
         if current.velocity.ndim != 2:
             raise RecordingError("the current has a run axis", remedy=format_runs_remedy())
-        stamp = current.stamp
+        blocks, stamp = [], current.stamp
         channel = self._get_channel(self._topics.current, world_messages.make_current_encoder)
-        blocks = [make_true_block(channel, stamp, {"velocity": current.velocity})]
+        if self._is_needed(channel):
+            blocks.append(make_true_block(channel, stamp, {"velocity": current.velocity}))
         if current.layers is not None:
             depths = current.layers.depths
             channel = self._get_channel(self._topics.layers, lambda: world_messages.make_current_layers_encoder(depths))
-            blocks.append(make_true_block(channel, stamp, {"velocity": current.layers.velocity}))
+            if self._is_needed(channel):
+                blocks.append(make_true_block(channel, stamp, {"velocity": current.layers.velocity}))
         return blocks
 
     def _build_clock_and_poses(self, time_slice: TimeSlice) -> list[MessageBlock]:
         """Return `/clock` at every instant of truth, else of any reading, and `/tf` of the moving models."""
-        stamp = list_true_stamps(time_slice)
-        if stamp is None:
-            return []
+        blocks = []
         channel = self._get_channel(self._topics.get_common_topic(CLOCK), world_messages.make_clock_encoder)
-        blocks = [make_true_block(channel, stamp, {})]
+        if self._is_needed(channel) and (stamp := list_true_stamps(time_slice)) is not None:
+            blocks.append(make_true_block(channel, stamp, {}))
         groups: dict[bytes, list[Truth]] = {}
         for name in self._moving_links:
             if name in time_slice.truth:
                 groups.setdefault(time_slice.truth[name].time.tobytes(), []).append(time_slice.truth[name])
-        return blocks + [self._build_poses(truths) for truths in groups.values()]
+        for truths in groups.values():
+            blocks += self._build_poses(truths)
+        return blocks
 
-    def _build_poses(self, truths: list[Truth]) -> MessageBlock:
+    def _build_poses(self, truths: list[Truth]) -> list[MessageBlock]:
         """Return `/tf` of models with the same instants of truth; each such group has a channel."""
         names = [(WORLD_FRAME, truth.name) for truth in truths]
         channel = self._get_channel(
@@ -283,11 +305,13 @@ class MessageBuilder:
             lambda: world_messages.make_transforms_encoder(names),
             key=repr(names),
         )
+        if not self._is_needed(channel):
+            return []
         arrays = {
             "position": stack_models([truth.position for truth in truths]),
             "orientation": stack_models([truth.orientation for truth in truths]),
         }
-        return make_true_block(channel, truths[0].stamp, arrays)
+        return [make_true_block(channel, truths[0].stamp, arrays)]
 
 
 def stack_models(arrays: list[FloatArray]) -> FloatArray:

@@ -58,8 +58,14 @@ MAX_LEAD = 5.0
 FIRST_STATES = 8
 """Number of states that show whether a live system sends velocities, and the rate of its poses."""
 
-SHORTEST_SLICE = 0.003
-"""Wall time (s) from the start of one time slice to that of the next. It limits the processor time of many states."""
+SHORTEST_SLICE = 0.0025
+"""Wall time (s) from the start of one time slice to that of the next. It limits the processor time of many samples."""
+
+LONGEST_SLICE = 0.005
+"""Time (s) of states without a sample after which a time slice is computed. Messages with a latency wait for it."""
+
+SHORTEST_PAUSE = 0.001
+"""Wall time (s) from one receipt of states to the next if a sample is due. It limits the processor time of states."""
 
 
 @dataclass(eq=False)
@@ -327,19 +333,21 @@ def compute_received_slices(
     if limit < stop < math.inf:
         allowed = f"must be at most {limit - session.start:.9g} s, where another motion ends"
         raise SimulationError("duration", duration, allowed=allowed, remedy="give a shorter duration")
-    start, next_slice = 0.0, 0.0
+    start, next_sample, next_turn = 0.0, 0.0, 0.0
     while start < min(stop, limit):
-        delay = next_slice - time.monotonic()
+        delay = next_turn - time.monotonic()
         if delay > 0.0:
             time.sleep(delay)
-        next_slice = time.monotonic() + SHORTEST_SLICE
+        now = time.monotonic()
         slowest = min(motion.last_time for motion in motions)
         for follower in followers:
             if follower.error is None and follower.motion.last_time - slowest < MAX_LEAD:
                 with suppress(MotionError):  # in `follower.error`
                     follower.extend(follower.receive(POLL))
         last = find_end(motions, stop)
-        if last >= max(start, session.start):
+        ended = next((one.error for one in followers if one.error is not None and one.motion.last_time <= last), None)
+        is_due = last >= min(next_sample, start + LONGEST_SLICE, stop, limit) or ended is not None
+        if is_due and last >= max(start, session.start):
             end = min(math.nextafter(last, math.inf), limit)  # with the samples at the instant of the state
             while start < end:
                 slice_end = end if end - start <= 1.5 * length else start + length
@@ -347,7 +355,10 @@ def compute_received_slices(
                 start = slice_end
             for motion in motions:
                 motion.forget(start - memory)
-        ended = next((one.error for one in followers if one.error is not None and one.motion.last_time <= last), None)
+            next_sample = session.find_next_sample(start)
+            next_turn = now + SHORTEST_SLICE
+        # A state at the next sample arrives then, if the live system runs in real time.
+        next_turn = max(next_turn, now + min(max(next_sample - last, SHORTEST_PAUSE), LONGEST_SLICE))
         if ended is not None and start < min(stop, limit):
             if duration is not None:
                 raise ended

@@ -23,7 +23,7 @@ from navsense.core.readings import (
     make_read_only,
 )
 from navsense.core.text import format_count
-from navsense.core.ticks import check_rate, make_ticks
+from navsense.core.ticks import check_rate, find_first_tick, make_ticks
 from navsense.core.typing import FloatArray, Times, Vector
 from navsense.core.validation import check_integer
 from navsense.environment.base import Environment, VectorField
@@ -159,6 +159,11 @@ class Session:
             return False
         return all(is_known_ahead(motion) for motion in self.list_motions(sensor))
 
+    def find_next_sample(self, time: float) -> float:
+        """Return the time (s) of the first sample of any sensor at or after `time` (s); infinity without a sensor."""
+        rates = {sensor.rate for sensor in self.world.sensors}
+        return min((find_first_tick(time, rate) / rate for rate in rates), default=math.inf)
+
     def compute_slice_length(self, longest: float = LONGEST_TIME_SLICE) -> float:
         """Return the length (s) of a time slice, see `split_time_slices`."""
         current_rate = self.world.current_topic.rate if self.currents else 0.0
@@ -185,10 +190,14 @@ class Session:
 
         The instants of a link that follows a live system are those of all its states.
         """
-        common_time = make_ticks(max(start, self.start), end, self.truth_rate).time
-        truth = {}
+        common_time, truth = None, {}
         for name, motion in self.link_motions.items():
-            time = motion.list_times(start, end) if isinstance(motion, ReceivedMotion) else common_time
+            if isinstance(motion, ReceivedMotion):
+                time = motion.list_times(start, end)
+            elif common_time is None:
+                time = common_time = make_ticks(max(start, self.start), end, self.truth_rate).time
+            else:
+                time = common_time
             if time.size:
                 truth[name] = make_truth(name, motion, time, self.epoch)
         return truth

@@ -69,7 +69,7 @@ class FoxglovePublisher(Publisher):
         from navsense.streams.foxglove_server import FoxgloveServer
 
         self._run = recorded_run
-        self._builder = MessageBuilder(recorded_run)
+        self._builder = MessageBuilder(recorded_run, self._has_subscribers)
         self._channels: dict[tuple[str, str], ServedChannel] = {}
         self._waiting: list[_Message] = []
         self._count = 0
@@ -155,11 +155,15 @@ class FoxglovePublisher(Publisher):
             self._channels[key] = self._server.add_channel(channel.topic, encoder.type, encoder.schema)
         return self._channels[key]
 
+    def _has_subscribers(self, channel: OutputChannel) -> bool:
+        """Return whether a channel has subscribers, or late subscribers get its last message."""
+        return self._server.has_subscribers(self._get_channel(channel)) or channel.latched
+
     def _queue(self, block: MessageBlock) -> None:
-        """Encode the messages of a block, unless nobody has subscribed to its channel."""
+        """Encode the messages of a block."""
         channel, count = self._get_channel(block.channel), block.stamp.shape[0]
         is_latched = block.channel.latched
-        if not count or not (is_latched or self._server.has_subscribers(channel)):
+        if not count:
             return
         rows = [row.tobytes() for row in encode(block.channel.encoder, block.stamp, block.arrays)]
         times = block.log_time.tolist()

@@ -37,7 +37,7 @@ class SampleQueue(Generic[Sample]):
         self.url, self.topic = url, topic
         self.dropped = 0
         self._queue: deque[Sample] = deque()
-        self._condition = threading.Condition()
+        self._condition, self._request = threading.Condition(), threading.Event()
         self._error: FieldError | MotionError | None = None
         self._is_closed = False
 
@@ -81,6 +81,7 @@ class SampleQueue(Generic[Sample]):
         """
         with self._condition:
             if not self._queue and self._is_open:
+                self._request.set()
                 self._condition.wait(timeout)
             samples = list(self._queue)
             self._queue.clear()
@@ -88,12 +89,21 @@ class SampleQueue(Generic[Sample]):
                 raise self._error
         return samples
 
+    def wait_for_request(self, timeout: float) -> None:
+        """Wait until the run waits for a sample, at most `timeout` (s). The thread of the transport calls it.
+
+        A thread that waits here before it reads gets several messages at once, and delays none of them.
+        """
+        self._request.wait(timeout)
+        self._request.clear()
+
     def close(self) -> None:
         """Disconnect. Samples that arrive later are not queued. A second call does nothing."""
         with self._condition:
             if self._is_closed:
                 return
             self._is_closed = True
+            self._request.set()
             self._condition.notify()
         self.disconnect()
         if self.dropped:

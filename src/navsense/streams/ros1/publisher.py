@@ -121,8 +121,9 @@ class Ros1Publisher(Publisher):
         self._wait, where = parse_wait(url, CONNECT_TIMEOUT), Where(url.text)
         check_recorded_run(url.text, recorded_run, "ROS 1")
         self._run = replace(recorded_run, ros=HUMBLE)  # ROS 1 has the same definitions
-        self._builder = MessageBuilder(self._run)
+        self._builder = MessageBuilder(self._run, self._has_subscribers)
         self._publications: dict[str, _Publication] = {}
+        self._waiting: list[_Publication] = []
         self._is_open = True
         port = url.port or DEFAULT_PORT
         self.url = url.with_port(port)
@@ -148,7 +149,8 @@ class Ros1Publisher(Publisher):
             for channel in self._list_first_channels():
                 self._get_publication(channel, register=False)
             for block in self._builder.build_static_transforms():
-                self._queue(block, register=False)
+                self._get_publication(block.channel, register=False)
+                self._queue(block)
             self._send()
             topics = [publication.topic for publication in self._publications.values()]
             self._master.start(Registration(topic.name, topic.type) for topic in topics)
@@ -223,23 +225,29 @@ class Ros1Publisher(Publisher):
         if reason := self._node.shutdown_reason:
             raise RecordingError(f"the node was shut down: {reason}", where=Where(self.url))
         for block in self._builder.build_blocks(time_slice):
-            self._queue(block, register=True)
+            self._queue(block)
         self._send(int(to_nanoseconds(self._run.epoch, np.array([time_slice.end]))[0]))
 
-    def _queue(self, block: MessageBlock, *, register: bool) -> None:
-        """Encode the messages of a block, unless nobody listens to its topic."""
-        channel, count = block.channel, block.stamp.shape[0]
+    def _has_subscribers(self, channel: OutputChannel) -> bool:
+        """Return whether the topic of a channel has subscribers, or late subscribers get its last message."""
         if channel.topic == self._clock_topic and not self._has_clock:
-            return
-        publication = self._get_publication(channel, register=register)
+            return False
+        topic = self._get_publication(channel, register=True).topic
+        return bool(topic.subscribers) or topic.latched
+
+    def _queue(self, block: MessageBlock) -> None:
+        """Encode the messages of a block."""
+        channel, count = block.channel, block.stamp.shape[0]
+        publication = self._get_publication(channel, register=True)
         if not count:
             return
-        if publication.topic.subscribers or publication.topic.latched:
-            if channel not in publication.packings:
-                publication.packings[channel] = make_ros1_packing(channel.encoder)
-            messages = encode(channel.encoder, self._limit_stamps(publication, block.stamp), block.arrays)
-            rows = publication.packings[channel].pack(messages, publication.count)
-            publication.add(block.log_time, _add_lengths(rows))
+        if channel not in publication.packings:
+            publication.packings[channel] = make_ros1_packing(channel.encoder)
+        messages = encode(channel.encoder, self._limit_stamps(publication, block.stamp), block.arrays)
+        rows = publication.packings[channel].pack(messages, publication.count)
+        if not publication.waiting:
+            self._waiting.append(publication)
+        publication.add(block.log_time, _add_lengths(rows))
         publication.count += count
 
     def _limit_stamps(self, publication: _Publication, stamp: IntArray) -> IntArray:
@@ -257,9 +265,12 @@ class Ros1Publisher(Publisher):
 
     def _send(self, end: int | None = None) -> None:
         """Send the messages that arrive until a time (ns); all of them without a time."""
-        for publication in self._publications.values():
+        waiting, self._waiting = self._waiting, []
+        for publication in waiting:
             if packets := publication.take(end):
                 self._node.publish(publication.topic, packets)
+            if publication.waiting:
+                self._waiting.append(publication)
 
     def close(self) -> None:
         """Send all messages to the subscribers that still read, unregister and disconnect."""

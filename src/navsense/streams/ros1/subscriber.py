@@ -22,6 +22,7 @@ import logging
 import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 
 from navsense.core.errors import MotionError, NavsenseError, RecordingError, Where
 from navsense.core.pose import Pose, ensure_unit, rotate
@@ -47,6 +48,9 @@ LOG = logging.getLogger(__name__)
 
 TWIST_AXES = ("body", "world", "none")
 """Values of the option `twist`."""
+
+LONGEST_PAUSE = 0.01
+"""Longest time (s) from one read of the topic to the next if the run does not wait for states."""
 
 LISTED_NAMES = 8
 """Largest number of names in a message."""
@@ -126,6 +130,7 @@ class Ros1Subscriber(Subscriber):
         self._node = SubscriberNode(url, self.fail)
         try:
             self._subscription = self._subscribe(options.get("topic", ""))
+            self._subscription.pause = partial(self.wait_for_request, LONGEST_PAUSE)
             self._choice = PublisherChoice(self._subscription.warnings)
             self._node.start()
             with self._lock:

@@ -13,7 +13,9 @@ import logging
 import socket
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -32,7 +34,7 @@ CONNECT_TIMEOUT = 3.0
 """Longest time (s) to connect, of a call of the Slave API, and until the header is complete."""
 
 RECEIVE_PERIOD = 0.0025
-"""Least time (s) from one read of a connection to the next."""
+"""Time (s) from one read of a connection to the next, unless the receiver selects it."""
 
 PART_TIMEOUT = 5.0
 """Time (s) after which an incomplete message ends the connection."""
@@ -115,6 +117,8 @@ class Subscription:
     type: of its messages, "*" before it is known.
     caller_id: the name of the node that subscribes.
     name: log messages begin with it, such as "ros1://127.0.0.1:11311: topic /odom".
+    pause: waits after each read of a connection. A thread that wakes for each message of 1 kHz costs more than the
+        messages.
     """
 
     topic: str
@@ -122,6 +126,7 @@ class Subscription:
     caller_id: str
     name: str
     receiver: Receiver
+    pause: Callable[[], object] = field(default=partial(time.sleep, RECEIVE_PERIOD))
     connections: list[Connection] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -285,6 +290,7 @@ class Subscription:
         progress = time.monotonic()
         while True:
             del received[: self._pass_messages(connection, received)]
+            self.pause()
             try:
                 data = own.recv(1 << 18)
             except TimeoutError:
@@ -300,8 +306,6 @@ class Subscription:
                 return
             progress = time.monotonic()
             received += data
-            # A thread that wakes for each message of 1 kHz costs more than the messages.
-            time.sleep(RECEIVE_PERIOD)
 
     def _pass_messages(self, connection: Connection, received: bytearray) -> int:
         """Pass the complete messages to the receiver, and return their bytes. Raises `PeerError`."""
