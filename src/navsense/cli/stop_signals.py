@@ -25,32 +25,26 @@ def list_active_signals() -> tuple[int, ...]:
 def interrupt_between_steps(advance: Progress) -> Iterator[Progress]:
     """Yield a progress function that ends the run between two time slices after a stop signal.
 
-    During compilation, the run ends before the next kernel is compiled. An exception inside a callback of compiled code
-    would be lost, so the handler only sets a flag. A second signal ends the run at once.
+    During compilation, the run ends before the next kernel is compiled. A wait ends at once (`core.interrupts`), and a
+    second signal ends everything at once.
     """
+    from navsense.core.interrupts import STOP_FLAGS, StopFlag
     from navsense.core.kernels import COMPILATION_CALLBACKS
 
-    received: list[int] = []
-
-    def handle(number: int, _frame: object) -> None:
-        if received:
-            raise KeyboardInterrupt
-        received.append(number)
-
-    def check() -> None:
-        if received:
-            raise KeyboardInterrupt
+    flag = StopFlag()
 
     def advance_and_check(done: float, total: float) -> None:
         advance(done, total)
-        check()
+        flag.check()
 
-    COMPILATION_CALLBACKS.append(check)
-    previous = {number: signal.signal(number, handle) for number in list_active_signals()}
+    COMPILATION_CALLBACKS.append(flag.check)
+    STOP_FLAGS.append(flag)
+    previous = {number: signal.signal(number, flag.handle) for number in list_active_signals()}
     try:
         yield advance_and_check
     finally:
-        COMPILATION_CALLBACKS.remove(check)
+        STOP_FLAGS.remove(flag)
+        COMPILATION_CALLBACKS.remove(flag.check)
         for number, handler in previous.items():
             signal.signal(number, handler)
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from navsense.core.errors import MotionError, SimulationError, Where
+from navsense.core.interrupts import check_interrupt, interruptible
 from navsense.core.readings import TimeSlice
 from navsense.core.text import format_count, parse_decimal
 from navsense.messages.base import NANOSECONDS_PER_SECOND
@@ -91,6 +92,7 @@ class Follower:
 
         Raises `MotionError` if the states have ended, or the clock of the live system has jumped.
         """
+        check_interrupt()
         if self._error is not None:
             raise self._error
         try:
@@ -226,7 +228,8 @@ def open_followers(world: World, urls: Mapping[str, str], stack: ExitStack) -> l
         model = world.model(name)
         context = make_log_context(world.environment, name, model.link(model.canonical_link).pose, model.drive)
         frame = DrivenFrame(model.canonical_link, context, model.pose, model.drive)
-        subscriber = stack.enter_context(open_subscriber(text, frame))
+        with interruptible():
+            subscriber = stack.enter_context(open_subscriber(text, frame))
         options = parse_url(text, is_motion=True)[1].options
         followers.append(Follower(subscriber, name, _parse_upsample(options, text)))
         waits.append(_parse_wait(options, text))

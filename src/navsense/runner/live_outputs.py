@@ -8,6 +8,7 @@ from contextlib import ExitStack, suppress
 
 from navsense import recordings
 from navsense.core.errors import RecordingError
+from navsense.core.interrupts import interruptible
 from navsense.core.readings import TimeSlice
 from navsense.recordings.info import RecordingWriter
 from navsense.runner.joined_slices import JoinedSliceWriter
@@ -35,7 +36,8 @@ class LiveOutputs:
             writers = [stack.enter_context(open_output(output, recorded_run)) for output in outputs]
             for writer in writers:  # subscribers can choose among all outputs
                 if wait and isinstance(writer, Publisher):
-                    writer.wait_for_subscriber()
+                    with interruptible():
+                        writer.wait_for_subscriber()
             stack.pop_all()
         self._writers: list[RecordingWriter] = [
             writer if isinstance(writer, Publisher) else JoinedSliceWriter(writer) for writer in writers

@@ -17,6 +17,7 @@ import numpy as np
 from navsense import recordings
 from navsense.core import inputs
 from navsense.core.errors import RecordingError, SimulationError, Where
+from navsense.core.interrupts import interruptible
 from navsense.core.names import NameDict, resolve_name
 from navsense.core.pose import Pose
 from navsense.core.random_streams import check_run
@@ -152,7 +153,8 @@ class Run(Mapping[str, Reading]):
             open_output(path, recordings.make_recorded_run(self.session, ros=ros)) as writer,
         ):
             if isinstance(writer, Publisher):
-                writer.wait_for_subscriber()
+                with interruptible():
+                    writer.wait_for_subscriber()
             for time_slice in self.slices():
                 writer.write(time_slice)
 
@@ -385,7 +387,8 @@ def compute_paced_slices(
         yield from buffer_slices(compute_controlled_slices(session, controls))
         return
     for time_slice in compute_controlled_slices(session, controls, min(limiter.time_slice_length, LONGEST_TIME_SLICE)):
-        limiter.wait(time_slice.end)
+        with interruptible():
+            limiter.wait(time_slice.end)
         yield time_slice
 
 
@@ -629,7 +632,8 @@ def _start_publishers(
     """
     for publisher in publishers:
         if wait:
-            publisher.wait_for_subscriber()
+            with interruptible():
+                publisher.wait_for_subscriber()
     for publisher in publishers:
         publisher.attach_pace(limiter)
         publisher.attach_controls(controls)
