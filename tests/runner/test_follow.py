@@ -412,4 +412,7 @@ def test_dropped_live_run_disconnects(
     gc.collect()
     with pytest.raises(NavsenseError):
         ns.live(world, motion={"robot": "list://"}, publish=tmp_path / "missing" / "a.mcap")
+    assert len(subscribers) == 1  # the path is checked before the connection
+    with pytest.raises(NavsenseError, match="refused"):
+        ns.live(world, motion={"robot": "list://"}, publish="ros1://127.0.0.1:1")
     assert [subscriber.is_connected for subscriber in subscribers] == [False, False]

@@ -222,7 +222,8 @@ def run(
     from navsense.fault_file import describe_inactive_faults
     from navsense.messages.schemas import DEFAULT_DISTRIBUTION
     from navsense.motion.stationary import Stationary
-    from navsense.runner.run import load_logs, record, split_motions
+    from navsense.runner.motion_sources import load_logs, split_motions
+    from navsense.runner.run import record
     from navsense.simulation.motions import replace_joint_tracks, replace_motions
 
     world = world_options.load(fidelity)

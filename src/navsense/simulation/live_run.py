@@ -126,6 +126,16 @@ class LiveMotions(Protocol):
         ...
 
 
+def _end(live_motions: LiveMotions | None, end_observer: Callable[[], None] | None) -> None:
+    """End a live run. Live systems are disconnected first: the outputs may wait for their subscribers."""
+    try:
+        if live_motions is not None:
+            live_motions.close()
+    finally:
+        if end_observer is not None:
+            end_observer()
+
+
 def _join_live_readings(readings: list[Reading]) -> Reading:
     """Return consecutive readings of one sensor as one, with read-only times and ideal values."""
     if len(readings) == 1:
@@ -365,8 +375,7 @@ class LiveRun:
         self._slice_end = 0.0
         self._changes: list[RunChange] = []
         # A program that ends without `close` completes its recordings.
-        self._finalizer = None if observer is None else weakref.finalize(self, observer.close)
-        self._disconnect = None if live_motions is None else weakref.finalize(self, live_motions.close)
+        self._finalizer = weakref.finalize(self, _end, live_motions, None if observer is None else observer.close)
         self._tick_cache: TickCache = {}
         sensor_runs, clocks = session.open_sensor_runs(prefetch=PREFETCH), index_clocks(session.world)
         # A driven motion keeps only its last steps, so instants that the sensor asks for again are cached.
@@ -542,13 +551,8 @@ class LiveRun:
         Raises the `RecordingError` of an output that failed. Samples that have not arrived are in the outputs, as in
         those of a batch run.
         """
-        was_open, self._closed = not self._closed, True
-        try:
-            if was_open and self._finalizer is not None:
-                self._finalizer()
-        finally:
-            if self._disconnect is not None:
-                self._disconnect()
+        self._closed = True
+        self._finalizer()
 
     def __enter__(self) -> Self:
         """Return the run itself."""
@@ -556,11 +560,11 @@ class LiveRun:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         """Close the run. After an exception the outputs keep what was published."""
-        if kind is not None and self._observer is not None and self._finalizer is not None and not self._closed:
-            self._closed = True
-            self._finalizer.detach()
-            self._observer.salvage()
-        self.close()
+        self._closed = True
+        if kind is None:
+            self._finalizer()
+        elif self._finalizer.detach() is not None:
+            _end(self._live_motions, None if self._observer is None else self._observer.salvage)
 
 
 class LiveClock:
