@@ -119,7 +119,12 @@ def test_recording_repeats_a_followed_run_bitwise(
     result = ns.record(world, tmp_path / f"a{suffix}", 0.7, seed=3, motion={"robot": "list://"})
     assert not subscribers[0].is_connected
     assert 0.7 <= result.duration < 0.7011
-    ns.record(world, tmp_path / f"b{suffix}", seed=3, motion={"robot": str(tmp_path / f"a{suffix}")}, epoch=812)
+    motion = {"robot": str(tmp_path / f"a{suffix}")}
+    # The duration counts from the first state, as in the followed run.
+    again = ns.record(world, tmp_path / f"b{suffix}", 0.7, seed=3, motion=motion, epoch=812)
+    assert again.duration == result.duration
+    with pytest.raises(SimulationError, match=r"duration: 0\.8; must be at most 0\.7\d*s?"):
+        ns.record(world, tmp_path / f"c{suffix}", 0.8, motion=motion)
     first, second = ns.open(tmp_path / f"a{suffix}"), ns.open(tmp_path / f"b{suffix}")
     assert list(first) == list(second)
     assert len(first) == 4
@@ -128,9 +133,9 @@ def test_recording_repeats_a_followed_run_bitwise(
         np.testing.assert_array_equal(reading.emitted, second[name].emitted)
         for array, values in reading.items():
             np.testing.assert_array_equal(values, second[name][array])
-    truth, again = first.truth["robot"], second.truth["robot"]
+    truth, repeated = first.truth["robot"], second.truth["robot"]
     for array in ("time", "position", "orientation", "velocity", "angular_velocity", "acceleration"):
-        np.testing.assert_array_equal(getattr(truth, array), getattr(again, array))
+        np.testing.assert_array_equal(getattr(truth, array), getattr(repeated, array))
     # A recording of the repeated run repeats it, too.
     third = ns.simulate(world, seed=3, motion={"robot": str(tmp_path / f"b{suffix}")})
     emitted = third["robot::body::imu"].emitted
@@ -182,7 +187,7 @@ def test_two_robots_repeat_bitwise_to_the_last_common_state(
     connect([])
     register_stream(replace(stream_module._STREAMS["list"], open_subscriber=open_subscriber))
     ns.record(world, tmp_path / "a.npz", 0.6, seed=3, motion={"robot": "list:///a", "buoy": "list:///b"})
-    motion = {name: f"{tmp_path / 'a.npz'}?link={name}" for name in ("robot", "buoy")}
+    motion = {name: str(tmp_path / "a.npz") for name in ("robot", "buoy")}  # each model gets its own states
     ns.record(world, tmp_path / "b.npz", seed=3, motion=motion)
     first, second = ns.open(tmp_path / "a.npz"), ns.open(tmp_path / "b.npz")
     assert first.truth["robot"].time[0] == 0.345678901

@@ -157,7 +157,8 @@ def simulate(
 ) -> Run:
     """Return a complete run in memory.
 
-    duration: s; None: until the first motion ends.
+    duration: s; None: until the first motion ends. With the recording of a run that followed a live system it counts
+        from the first state, as in that run.
     runs: None for one run without a run axis; a number or a sequence of run numbers for arrays with a leading run axis.
         Run i equals the single run i to the last bit.
     motion: a motion or the path of a log, or a mapping from model names.
@@ -437,7 +438,7 @@ def _record_run(
                 progress(min(end, total), total)
     max_delay = limiter.max_delay if limiter else 0.0
     paths = tuple(map(recordings.get_data_path, list_paths(outputs)))
-    duration = end - session.start if followers else session.duration
+    duration = (end if followers else session.duration) - session.start
     return RecordResult(paths, duration, counts.samples, counts.valid, max_delay, counts.published)
 
 
