@@ -305,6 +305,20 @@ def test_stamp_of_another_clock_and_invalid_state(
     np.testing.assert_array_equal(truth.stamp, [stamp for stamp, _ in states])
 
 
+@pytest.mark.parametrize("shift", [-813, 2**31])
+def test_stamps_outside_of_recordings_are_an_error(
+    connect: Callable[[States], list[ListSubscriber]], world: ns.World, tmp_path: Path, shift: int
+) -> None:
+    """A recording has stamps from 0 to 2^31 - 1 s. The error names the topic, before an output exists."""
+    connect([(time + shift * SECOND, state) for time, state in make_states(100.0, 0.5)])
+    with pytest.raises(
+        MotionError, match=r"topic /odom: stamp of a state \(s\): .*; must be from 0 to 2147483647"
+    ) as e:
+        ns.record(world, tmp_path / "a.npz", 0.2, motion={"robot": "list://"})
+    assert float(str(e.value.value)) == pytest.approx(START / SECOND + shift)
+    assert not (tmp_path / "a.npz").exists()
+
+
 def test_live_system_without_states_is_an_error(
     connect: Callable[[States], list[ListSubscriber]], world: ns.World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,6 +344,9 @@ def test_live_system_without_states_is_an_error(
         ({"motion": {"robot": "list://?tpoic=a"}}, "tpoic; must be one of topic, type"),
         ({"motion": {"robot": "nmea+tcp://127.0.0.1:1"}}, "nmea.tcp; sends no states; must be one of"),
         ({"motion": {"robot": "nothing://"}}, "scheme of the URL: nothing"),
+        ({"current": "ros1://?twist=world"}, "twist; must be one of topic, type, frame, host, node"),
+        ({"current": "ros1://?wait=2"}, "wait; must be one of topic"),
+        ({"current": "list://"}, "list; sends no current; must be one of"),
     ],
 )
 def test_arguments_of_a_followed_run(
@@ -339,13 +356,14 @@ def test_arguments_of_a_followed_run(
     options: dict[str, object],
     problem: str,
 ) -> None:
-    """Invalid arguments are errors of ours, before an output exists."""
-    connect(make_states(100.0, 0.5))
+    """Invalid arguments are errors of ours, before a connection and before an output exists."""
+    subscribers = connect(make_states(100.0, 0.5))
     arguments = {"motion": {"robot": "list://"}, "duration": 0.1, **options}
     path = tmp_path / ("a-{run}.npz" if "runs" in options else "a.npz")
     with pytest.raises(NavsenseError, match=problem):
         ns.record(world, path, **arguments)  # type: ignore[arg-type]
     assert not path.exists()
+    assert not subscribers
 
 
 def test_simulate_needs_a_file(world: ns.World) -> None:

@@ -75,6 +75,7 @@ def test_signal_while_no_state_arrives(publisher: RosPublisher, tmp_path: Path) 
         running.send_signal(signal.SIGINT)
         _, errors = running.communicate(timeout=20)
     assert running.returncode == 130, errors
+    assert errors.endswith("\nstopped\n")  # no data are kept
     assert sorted(path.name for path in tmp_path.iterdir()) == ["live.sdf"]
 
 

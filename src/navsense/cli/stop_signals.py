@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import click
 
@@ -49,11 +50,25 @@ def interrupt_between_steps(advance: Progress) -> Iterator[Progress]:
             signal.signal(number, handler)
 
 
+@dataclass
+class InterruptReport:
+    """What a command that is stopped leaves.
+
+    result: "" for nothing.
+    """
+
+    result: str = ""
+
+
 @contextmanager
-def report_interrupt(result: str = "") -> Iterator[None]:
-    """Exit with code 130 after an interrupt. Print that the command stopped, and the `result` that it leaves."""
+def report_interrupt(result: str = "") -> Iterator[InterruptReport]:
+    """Exit with code 130 after an interrupt. Print that the command stopped, and the `result` that it leaves.
+
+    The block can change the result while it runs.
+    """
+    report = InterruptReport(result)
     try:
-        yield
+        yield report
     except KeyboardInterrupt:
-        click.echo(f"stopped; {result}" if result else "stopped", err=True)
+        click.echo(f"stopped; {report.result}" if report.result else "stopped", err=True)
         sys.exit(130)

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,8 +32,8 @@ from navsense.motion.received import ReceivedMotion
 from navsense.sensors.base import get_max_age
 from navsense.sensors.imu import Imu
 from navsense.simulation.run_controls import ControlledRun, RunControls
-from navsense.simulation.session import Session
-from navsense.streams.stream import open_subscriber, parse_url
+from navsense.simulation.session import MAX_EPOCH, Session
+from navsense.streams.stream import open_subscriber, parse_motion_url
 from navsense.streams.subscriber import DrivenFrame, StampedState, Subscriber
 from navsense.world import World, make_log_context
 
@@ -52,6 +53,9 @@ RESTART = NANOSECONDS_PER_SECOND
 
 LARGEST_GAP = 60 * NANOSECONDS_PER_SECOND
 """ns: a stamp that is later by more than this is one of another clock."""
+
+END_OF_STAMPS = (MAX_EPOCH + 1) * NANOSECONDS_PER_SECOND
+"""End (ns) of the stamps that a recording can have."""
 
 MAX_LEAD = 5.0
 """Largest time (s) by which one motion is received ahead of the others. Its further states stay in the queue."""
@@ -103,6 +107,9 @@ class Follower:
         self._last_arrival = self._last_arrival or time.monotonic()
         states: list[StampedState] = []
         for state in received:
+            if not 0 <= state.stamp < END_OF_STAMPS:
+                self._error = self._make_stamp_error(state.stamp)
+                break
             if self._last_stamp >= 0 and state.stamp > self._last_stamp + LARGEST_GAP:
                 self._error = self._make_jump_error("forward", state.stamp, "use one clock in all programs")
                 break
@@ -128,6 +135,16 @@ class Follower:
         """Return the error for a stamp (ns) far from the last one."""
         problem = f"the clock jumped {direction} from {self._last_stamp / 1e9:.9g} to {stamp / 1e9:.9g} s"
         return MotionError(f"{self.subscriber.topic}: {problem}", where=Where(self.subscriber.url), remedy=remedy)
+
+    def _make_stamp_error(self, stamp: int) -> MotionError:
+        """Return the error for a stamp (ns) that no recording can have."""
+        return MotionError(
+            f"{self.subscriber.topic}: stamp of a state (s)",
+            f"{stamp / 1e9:.9g}",
+            allowed=f"must be from 0 to {MAX_EPOCH}",
+            where=Where(self.subscriber.url),
+            remedy="use simulated or Unix time in the live system",
+        )
 
     @property
     def error(self) -> MotionError | None:
@@ -223,20 +240,39 @@ def open_followers(world: World, urls: Mapping[str, str], stack: ExitStack) -> l
 
     Raises `MotionError` and `SimulationError`.
     """
-    followers, waits = [], []
+    options = check_motion_urls(urls)
+    followers = []
     for name, text in urls.items():
         model = world.model(name)
         context = make_log_context(world.environment, name, model.link(model.canonical_link).pose, model.drive)
         frame = DrivenFrame(model.canonical_link, context, model.pose, model.drive)
         with interruptible():
             subscriber = stack.enter_context(open_subscriber(text, frame))
-        options = parse_url(text, is_motion=True)[1].options
-        followers.append(Follower(subscriber, name, _parse_upsample(options, text)))
-        waits.append(_parse_wait(options, text))
-    for follower, wait in zip(followers, waits, strict=True):
-        follower.wait_for_states(wait)
+        followers.append(Follower(subscriber, name, options[name].may_upsample))
+    for follower in followers:
+        follower.wait_for_states(options[follower.model].wait)
         follower.check_rates(world)
     return followers
+
+
+class RunOptions(NamedTuple):
+    """The options of a motion URL that the run reads.
+
+    wait: longest time (s) until the first states.
+    may_upsample: an IMU may be faster than poses without velocities.
+    """
+
+    wait: float
+    may_upsample: bool
+
+
+def check_motion_urls(urls: Mapping[str, str]) -> dict[str, RunOptions]:
+    """Return the options of motion URLs by model name. Raises `MotionError` for an invalid URL. Opens no connection."""
+    options = {}
+    for name, text in urls.items():
+        _, url = parse_motion_url(text)
+        options[name] = RunOptions(_parse_wait(url.options, text), _parse_upsample(url.options, text))
+    return options
 
 
 def _parse_wait(options: Mapping[str, str], url: str) -> float:
@@ -265,6 +301,7 @@ def begin_motions(followers: Sequence[Follower]) -> int:
             f"{min(stamps) / 1e9:.9g} and {max(stamps) / 1e9:.9g}",
             allowed="must be of one clock",
             where=Where(last.subscriber.url),
+            remedy="use simulated time, or Unix time, for all of them",
         )
     epoch = min(stamps) // NANOSECONDS_PER_SECOND
     for follower in followers:

@@ -27,7 +27,7 @@ from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.plots import draw_panels
 from navsense.recordings.dataset import cut_time_slice
 from navsense.runner.current_feed import open_current_feed
-from navsense.runner.follow import Follower, begin_motions, compute_received_slices, open_followers
+from navsense.runner.follow import Follower, begin_motions, check_motion_urls, compute_received_slices, open_followers
 from navsense.runner.motion_sources import JointSource, MotionSource, load_logs, split_motions
 from navsense.runner.outputs import Outputs, OutputTarget, check_outputs, list_paths
 from navsense.simulation.buffering import buffer_slices
@@ -38,6 +38,7 @@ from navsense.simulation.run_arrays import Progress, check_memory, compute_run_a
 from navsense.simulation.run_controls import RunControls, compute_controlled_slices
 from navsense.simulation.session import LONGEST_TIME_SLICE, TRUTH_RATE, Session, check_duration, prepare
 from navsense.streams import is_live, is_url
+from navsense.streams.stream import parse_current_url
 from navsense.world import World
 
 LOG = logging.getLogger(__name__)
@@ -400,6 +401,8 @@ def _record_run(
     with inputs.collect_inputs(world.sources), ExitStack() as stack, ExitStack() as connections:
         files, urls = split_motions(world, motion)
         check_follows(urls, speed=speed, epoch=epoch, duration=duration)
+        if current is not None:
+            parse_current_url(current)  # its errors come before a connection
         limiter = None if urls else _make_limiter(speed, outputs)
         motions, tracks = load_logs(world, files or None, joints)
         check_outputs(outputs, world)
@@ -472,7 +475,11 @@ class SampleCounts:
 
 
 def check_follows(urls: Mapping[str, str], *, speed: float | None, epoch: int, duration: float | None = None) -> None:
-    """Raise `SimulationError` for an invalid duration, a speed or an epoch of a run that follows live systems."""
+    """Check the arguments of a run that follows live systems. Opens no connection.
+
+    Raises `MotionError` for an invalid URL, `SimulationError` for an invalid duration, a speed or an epoch.
+    """
+    check_motion_urls(urls)
     if urls and duration is not None:
         check_duration(duration)
     for name, value in (("speed", speed), ("epoch", epoch or None)):
