@@ -372,7 +372,7 @@ class LiveRun:
         self._rate = step_to_rate(session.world.max_step_size)
         self._count = find_first_tick(session.start, self._rate)
         self._closed = False
-        self._slice_end = 0.0
+        self._time = self._slice_end = 0.0
         self._changes: list[RunChange] = []
         # A program that ends without `close` completes its recordings.
         self._finalizer = weakref.finalize(self, _end, live_motions, None if observer is None else observer.close)
@@ -418,7 +418,7 @@ class LiveRun:
     @property
     def time(self) -> float:
         """The end (s) of the last finished step; 0 before the first."""
-        return max(self._count - 1, 0) / self._rate
+        return self._time
 
     def step(self, states: Mapping[str, State] | None = None) -> Step:
         """Finish one step and return it.
@@ -443,7 +443,7 @@ class LiveRun:
             reading = sensor.take_due(end)
             if reading is not None:
                 readings[name] = reading
-        self._count += 1
+        self._count, self._time = self._count + 1, end
         if self._observer is not None:
             self._observer.write(self._make_time_slice(end, truth))
         return Step(end, readings)
