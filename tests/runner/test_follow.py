@@ -573,8 +573,8 @@ def test_queue_of_a_subscriber_is_bounded(monkeypatch: pytest.MonkeyPatch, caplo
 
 def test_silence_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """One warning tells that a live system has become silent."""
-    monkeypatch.setattr(follow, "SILENCE", 0.02)
-    follower = follow.Follower(Subscriber("list://", "topic /odom"), "robot")
+    monkeypatch.setattr(follow, "SILENCE_TIMEOUT", 0.02)
+    follower = follow.ModelFollower(Subscriber("list://", "topic /odom"), "robot")
     for _ in range(6):
         assert follower.receive(0.01) == []
     assert caplog.text.count("no state for") == 1

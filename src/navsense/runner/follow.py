@@ -42,13 +42,13 @@ LOG = logging.getLogger(__name__)
 DEFAULT_WAIT = 30.0
 """Time (s) to wait for the first states, unless the URL has the option `wait`."""
 
-SILENCE = 10.0
+SILENCE_TIMEOUT = 10.0
 """Wall time (s) without a state after which a warning is logged."""
 
 POLL = 0.1
 """Longest wall time (s) of one wait for states, so that an interrupt has an effect."""
 
-RESTART = NANOSECONDS_PER_SECOND
+MAX_BACKWARD_JUMP = NANOSECONDS_PER_SECOND
 """ns: a stamp that is earlier by more than this means that the clock of the live system jumped back."""
 
 LARGEST_GAP = 60 * NANOSECONDS_PER_SECOND
@@ -68,26 +68,25 @@ SHORTEST_SLICE = 0.003
 
 
 @dataclass(eq=False)
-class Follower:
+class ModelFollower:
     """The states of one model from a live system.
 
     subscriber: receives the states.
     model: the name of the model.
     may_upsample: an IMU may be faster than poses without velocities.
-    early: the number of ignored states, whose stamp was not after that of the state before.
     """
 
     subscriber: Subscriber
     model: str
     may_upsample: bool = False
-    early: int = 0
     _motion: ReceivedMotion | None = None
     _epoch_ns: int = 0
-    _waiting: list[StampedState] = field(default_factory=list)
+    _first_states: list[StampedState] = field(default_factory=list)
     _derivatives: PoseDerivatives | None = None
     _last_stamp: int = -1
     _error: MotionError | None = None
     _has_invalid_state: bool = False
+    _has_unordered_state: bool = False
     _last_arrival: float = 0.0
     _is_silent: bool = False
 
@@ -116,19 +115,18 @@ class Follower:
             if state.stamp > self._last_stamp:
                 self._last_stamp = state.stamp
                 states.append(state)
-            elif state.stamp < self._last_stamp - RESTART:
+            elif state.stamp < self._last_stamp - MAX_BACKWARD_JUMP:
                 remedy = "start the run again after a restart of the live system"
                 self._error = self._make_jump_error("back", state.stamp, remedy)
                 break
-            else:
-                self.early += 1
-                if self.early == 1:
-                    LOG.warning("%s: %s: a state with an earlier or equal stamp is ignored", *self._peer)
+            elif not self._has_unordered_state:
+                self._has_unordered_state = True
+                LOG.warning("%s: %s: a state with an earlier or equal stamp is ignored", *self._peer)
         if states:
             self._last_arrival, self._is_silent = time.monotonic(), False
-        elif not self._is_silent and time.monotonic() - self._last_arrival > SILENCE:
+        elif not self._is_silent and time.monotonic() - self._last_arrival > SILENCE_TIMEOUT:
             self._is_silent = True
-            LOG.warning("%s: %s: no state for %.0f s; the run waits", *self._peer, SILENCE)
+            LOG.warning("%s: %s: no state for %.0f s; the run waits", *self._peer, SILENCE_TIMEOUT)
         return states
 
     def _make_jump_error(self, direction: str, stamp: int, remedy: str) -> MotionError:
@@ -159,29 +157,29 @@ class Follower:
     def wait_for_states(self, wait: float) -> None:
         """Wait for the first states. Raises `MotionError` after `wait` (s) without them."""
         deadline = time.monotonic() + wait
-        while len(self._waiting) < FIRST_STATES:
-            self._waiting += self.receive(POLL)
-            if len(self._waiting) < FIRST_STATES and time.monotonic() > deadline:
-                problem = f"{self.subscriber.topic}: {format_count(len(self._waiting), 'state')} in {wait:g} s"
+        while len(self._first_states) < FIRST_STATES:
+            self._first_states += self.receive(POLL)
+            if len(self._first_states) < FIRST_STATES and time.monotonic() > deadline:
+                problem = f"{self.subscriber.topic}: {format_count(len(self._first_states), 'state')} in {wait:g} s"
                 raise MotionError(
                     problem,
                     allowed=f"needs {FIRST_STATES} to begin",
                     where=Where(self.subscriber.url),
                     remedy="start the live system first, or give the option wait=SECONDS",
                 )
-        if all(state.state.velocity is None for state in self._waiting):
+        if all(state.state.velocity is None for state in self._first_states):
             self._derivatives = PoseDerivatives()
 
     @property
     def first_stamp(self) -> int:
         """The stamp (ns) of the first state."""
-        return self._waiting[0].stamp
+        return self._first_states[0].stamp
 
     def check_rates(self, world: World) -> None:
         """Raise `MotionError` for an IMU that needs more than the poses of the live system have."""
         if self._derivatives is None:
             return
-        spacing = statistics.median(np.diff([state.stamp for state in self._waiting]).tolist()) / 1e9
+        spacing = statistics.median(np.diff([state.stamp for state in self._first_states]).tolist()) / 1e9
         LOG.warning(
             "%s: %s: poses without velocities, %.3g Hz: a polynomial gives the derivatives; the latency is %.3g s",
             *self._peer,
@@ -202,7 +200,8 @@ class Follower:
     def begin(self, epoch: int) -> None:
         """Start the motion; times count from the second `epoch`."""
         self._epoch_ns = epoch * NANOSECONDS_PER_SECOND
-        self.extend(self._waiting)
+        states, self._first_states = self._first_states, []
+        self.extend(states)
 
     @property
     def motion(self) -> ReceivedMotion:
@@ -233,7 +232,7 @@ class Follower:
                 self._motion.append(t, row)
 
 
-def open_followers(world: World, urls: Mapping[str, str], stack: ExitStack) -> list[Follower]:
+def open_followers(world: World, urls: Mapping[str, str], stack: ExitStack) -> list[ModelFollower]:
     """Connect to the live systems of the models and wait for their first states. `stack` disconnects.
 
     urls: by model name.
@@ -248,7 +247,7 @@ def open_followers(world: World, urls: Mapping[str, str], stack: ExitStack) -> l
         frame = DrivenFrame(model.canonical_link, context, model.pose, model.drive)
         with interruptible():
             subscriber = stack.enter_context(open_subscriber(text, frame))
-        followers.append(Follower(subscriber, name, options[name].may_upsample))
+        followers.append(ModelFollower(subscriber, name, options[name].may_upsample))
     for follower in followers:
         follower.wait_for_states(options[follower.model].wait)
         follower.check_rates(world)
@@ -291,7 +290,7 @@ def _parse_upsample(options: Mapping[str, str], url: str) -> bool:
     return text == "1"
 
 
-def begin_motions(followers: Sequence[Follower]) -> int:
+def begin_motions(followers: Sequence[ModelFollower]) -> int:
     """Start the motions at the first states; return the epoch, the whole second before all of them."""
     stamps = [follower.first_stamp for follower in followers]
     if max(stamps) - min(stamps) > LARGEST_GAP:
@@ -315,13 +314,13 @@ def compute_memory(world: World) -> float:
     return max((get_max_age(sensor.spec) + 2.0 / sensor.rate for sensor in world.sensors), default=0.0)
 
 
-class Followers:
+class LiveMotions:
     """The followers of a run that is stepped by the caller.
 
     has_ended: true if a live system has ended.
     """
 
-    def __init__(self, followers: Sequence[Follower], connections: ExitStack, memory: float) -> None:
+    def __init__(self, followers: Sequence[ModelFollower], connections: ExitStack, memory: float) -> None:
         """Store the followers, the stack that disconnects them, and the memory (s) of `compute_memory`."""
         self._followers, self._connections, self._memory = followers, connections, memory
         self._end = 0.0
@@ -351,7 +350,7 @@ def find_end(motions: Sequence[ReceivedMotion], stop: float) -> float:
 
 
 def compute_received_slices(
-    session: Session, followers: Sequence[Follower], duration: float | None, controls: RunControls
+    session: Session, followers: Sequence[ModelFollower], duration: float | None, controls: RunControls
 ) -> Iterator[TimeSlice]:
     """Yield the time slices of the first run as their states arrive, until `duration` (s) after the start.
 

@@ -14,7 +14,7 @@ from navsense.core.random_streams import check_run
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.motion.base import Motion
 from navsense.motion.driven import DrivenMotion, State
-from navsense.runner.follow import Followers, begin_motions, compute_memory, open_followers
+from navsense.runner.follow import LiveMotions, begin_motions, compute_memory, open_followers
 from navsense.runner.motion_sources import JointSource, MotionSource, load_logs, split_motions
 from navsense.runner.outputs import Outputs, OutputTarget, check_outputs
 from navsense.runner.run import check_follows
@@ -107,7 +107,7 @@ def live(
                 controls=controls,
             )
             stack.callback(outputs.salvage)
-        live_motions = Followers(followers, connections.pop_all(), compute_memory(world)) if followers else None
+        live_motions = LiveMotions(followers, connections.pop_all(), compute_memory(world)) if followers else None
         live_run = LiveRun(session, driven_motions, outputs, controls, live_motions)
         stack.pop_all()  # the run closes all of it
         return live_run

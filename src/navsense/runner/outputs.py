@@ -20,7 +20,7 @@ from navsense.core.readings import TimeSlice
 from navsense.recordings.base import to_path
 from navsense.recordings.format import find_suffix
 from navsense.recordings.info import RecordedRun, RecordingWriter
-from navsense.runner.joined_slices import JoinedSliceWriter
+from navsense.runner.slice_joiner import SliceJoiner
 from navsense.streams import Publisher
 from navsense.streams.stream import Pace, SupportsRunChanges
 from navsense.world import World
@@ -119,7 +119,7 @@ class Outputs:
             for target in targets:
                 writer = open_output(target, recorded_run)
                 is_joined = joins_slices and not isinstance(writer, Publisher)
-                self._writers.append(JoinedSliceWriter(writer) if is_joined else writer)
+                self._writers.append(SliceJoiner(writer) if is_joined else writer)
             publishers = [writer for writer in self._writers if isinstance(writer, Publisher)]
             for publisher in publishers if waits else ():  # a subscriber can choose among all outputs
                 with interruptible():

@@ -27,7 +27,13 @@ from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.plots import draw_panels
 from navsense.recordings.dataset import cut_time_slice
 from navsense.runner.current_feed import open_current_feed
-from navsense.runner.follow import Follower, begin_motions, check_motion_urls, compute_received_slices, open_followers
+from navsense.runner.follow import (
+    ModelFollower,
+    begin_motions,
+    check_motion_urls,
+    compute_received_slices,
+    open_followers,
+)
 from navsense.runner.motion_sources import JointSource, MotionSource, load_logs, split_motions
 from navsense.runner.outputs import Outputs, OutputTarget, check_outputs, list_paths
 from navsense.simulation.buffering import buffer_slices
@@ -447,7 +453,7 @@ def _record_run(
 
 def _compute_slices(
     session: Session,
-    followers: Sequence[Follower],
+    followers: Sequence[ModelFollower],
     duration: float | None,
     limiter: RealTimeLimiter | None,
     controls: RunControls,

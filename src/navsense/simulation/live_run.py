@@ -92,8 +92,8 @@ class Step:
 class StepObserver(Protocol):
     """Gets what a live run measures, and its end.
 
-    A time slice has the samples of one step with their true instants, before any latency: those with a < t <= b of a
-    step from `a` to `b`. With the truth of the links and the current it is what a batch run has for the same instants.
+    A time slice has the samples of one step, with their true instants before any latency. A step from `a` to `b` has
+    those with a < t <= b. The time slice also has the truth of the links and the current, as that of a batch run.
     """
 
     def write(self, time_slice: TimeSlice) -> None:
@@ -109,7 +109,7 @@ class StepObserver(Protocol):
         ...
 
 
-class LiveMotions(Protocol):
+class SupportsAdvance(Protocol):
     """Motions that follow live systems. Their states arrive while the run goes on.
 
     has_ended: true if no states follow.
@@ -126,7 +126,7 @@ class LiveMotions(Protocol):
         ...
 
 
-def _end(live_motions: LiveMotions | None, end_observer: Callable[[], None] | None) -> None:
+def _end(live_motions: SupportsAdvance | None, end_observer: Callable[[], None] | None) -> None:
     """End a live run. Live systems are disconnected first: the outputs may wait for their subscribers."""
     try:
         if live_motions is not None:
@@ -360,7 +360,7 @@ class LiveRun:
         driven: Mapping[str, DrivenMotion],
         observer: StepObserver | None = None,
         controls: RunControls | None = None,
-        live_motions: LiveMotions | None = None,
+        live_motions: SupportsAdvance | None = None,
     ) -> None:
         """Start before the first step. `controls` are those of other programs.
 
