@@ -391,7 +391,7 @@ def test_invalid_bandwidth_is_an_error(
 
 
 def test_bandwidth_of_a_motion_that_is_no_file_is_an_error() -> None:
-    from navsense.runner.run import load_motions
+    from navsense.runner.motion_sources import load_motions
 
     world = ns.testing.example_world(("imu", ns.sensors.Imu()))
     with pytest.raises(SimulationError, match="needs a motion file"):

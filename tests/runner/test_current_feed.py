@@ -77,7 +77,7 @@ def subscribers() -> Iterator[list[Transport]]:
         opened.append(Transport(url.text, "topic /water", url.options.get("frame", "world")))
         return opened[-1]
 
-    register_stream(replace(list_streams()[0], scheme="water", open_current=open_current, motion_options=("frame",)))
+    register_stream(replace(list_streams()[0], scheme="water", open_current=open_current, current_options=("frame",)))
     yield opened
     stream_module._STREAMS.pop("water", None)
 

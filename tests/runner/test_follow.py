@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import math
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,9 +16,19 @@ import numpy as np
 import pytest
 
 import navsense as ns
-from navsense.core.errors import MotionError, NavsenseError, SimulationError
+from navsense.core.errors import MotionError, NavsenseError, RecordingError, SimulationError
+from navsense.core.readings import TimeSlice
+from navsense.recordings.info import RecordedRun
 from navsense.runner import follow
-from navsense.streams import DrivenFrame, StreamUrl, Subscriber, list_streams, register_stream
+from navsense.streams import (
+    DrivenFrame,
+    Publisher,
+    StreamUrl,
+    Subscriber,
+    SupportsRunChanges,
+    list_streams,
+    register_stream,
+)
 from navsense.streams import stream as stream_module
 from navsense.streams.subscriber import MOTION_OPTIONS
 
@@ -41,7 +52,10 @@ WORLD = f"""<sdf version="1.10"><world name="live"><model name="robot"><link nam
 
 
 class ListSubscriber(Subscriber):
-    """Sends a list of states, then ends as if the live system had closed the connection."""
+    """Sends a list of states, then ends as if the live system had closed the connection.
+
+    With the path `/groups`, the test sends them by `send_group`.
+    """
 
     def __init__(self, url: StreamUrl, states: States) -> None:
         """Queue all states, or with the path `/paced` in a thread as fast as the clock of the states goes."""
@@ -50,6 +64,9 @@ class ListSubscriber(Subscriber):
         self._states = states
         if url.path == "/paced":
             threading.Thread(target=self._send, daemon=True).start()
+        elif url.path == "/groups":
+            self._random, self._count = random.Random(5), 0
+            self.send_group(20)
         else:
             self._send(is_paced=False)
 
@@ -61,9 +78,54 @@ class ListSubscriber(Subscriber):
             self.put(stamp, state)
         self.fail("the live system closed the connection")
 
+    def send_group(self, count: int = 0) -> None:
+        """Send the next states: `count`, or a random number of them."""
+        first, self._count = self._count, self._count + (count or self._random.randint(1, 40))
+        for stamp, state in self._states[first : self._count]:
+            self.put(stamp, state)
+
     def disconnect(self) -> None:
         """Remember the end of the connection."""
         self.is_connected = False
+
+
+class ClientPublisher(Publisher):
+    """An output with a client that changes the run. With the path `/broken` it fails at its third time slice."""
+
+    def __init__(self, url: StreamUrl, _recorded: RecordedRun) -> None:
+        """Start without a time slice."""
+        self.url, self.is_broken, self.count = url.text, url.path == "/broken", 0
+        self.controls: SupportsRunChanges | None = None
+
+    def attach_controls(self, controls: SupportsRunChanges) -> None:
+        """Keep the controls."""
+        self.controls = controls
+
+    def write(self, time_slice: TimeSlice) -> None:
+        """Count a time slice, or fail."""
+        self.count += 1
+        if self.is_broken and self.count == 3:
+            raise RecordingError("the cable was pulled")
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def abort(self) -> None:
+        """Do nothing."""
+
+
+@pytest.fixture
+def clients() -> Iterator[list[ClientPublisher]]:
+    """The publishers that `client://` has opened."""
+    opened: list[ClientPublisher] = []
+
+    def open_publisher(url: StreamUrl, recorded: RecordedRun) -> Publisher:
+        opened.append(ClientPublisher(url, recorded))
+        return opened[-1]
+
+    register_stream(replace(list_streams()[0], scheme="client", open_publisher=open_publisher, check=lambda *_: None))
+    yield opened
+    stream_module._STREAMS.pop("client", None)
 
 
 def compute_state(t: float, *, has_rates: bool = True) -> ns.State:
@@ -119,7 +181,12 @@ def test_recording_repeats_a_followed_run_bitwise(
     result = ns.record(world, tmp_path / f"a{suffix}", 0.7, seed=3, motion={"robot": "list://"})
     assert not subscribers[0].is_connected
     assert 0.7 <= result.duration < 0.7011
-    ns.record(world, tmp_path / f"b{suffix}", seed=3, motion={"robot": str(tmp_path / f"a{suffix}")}, epoch=812)
+    motion = {"robot": str(tmp_path / f"a{suffix}")}
+    # The duration counts from the first state, as in the followed run.
+    again = ns.record(world, tmp_path / f"b{suffix}", 0.7, seed=3, motion=motion, epoch=812)
+    assert again.duration == result.duration
+    with pytest.raises(SimulationError, match=r"duration: 0\.8; must be at most 0\.7\d*s?"):
+        ns.record(world, tmp_path / f"c{suffix}", 0.8, motion=motion)
     first, second = ns.open(tmp_path / f"a{suffix}"), ns.open(tmp_path / f"b{suffix}")
     assert list(first) == list(second)
     assert len(first) == 4
@@ -128,9 +195,9 @@ def test_recording_repeats_a_followed_run_bitwise(
         np.testing.assert_array_equal(reading.emitted, second[name].emitted)
         for array, values in reading.items():
             np.testing.assert_array_equal(values, second[name][array])
-    truth, again = first.truth["robot"], second.truth["robot"]
+    truth, repeated = first.truth["robot"], second.truth["robot"]
     for array in ("time", "position", "orientation", "velocity", "angular_velocity", "acceleration"):
-        np.testing.assert_array_equal(getattr(truth, array), getattr(again, array))
+        np.testing.assert_array_equal(getattr(truth, array), getattr(repeated, array))
     # A recording of the repeated run repeats it, too.
     third = ns.simulate(world, seed=3, motion={"robot": str(tmp_path / f"b{suffix}")})
     emitted = third["robot::body::imu"].emitted
@@ -163,6 +230,92 @@ def test_states_that_arrive_one_by_one_give_the_same_readings(
     np.testing.assert_array_equal(first.truth["robot"].velocity, second.truth["robot"].velocity)
 
 
+@pytest.mark.requirement("LIV-7")
+@pytest.mark.parametrize("suffix", [".npz", ".mcap"])
+def test_changes_of_a_client_in_many_time_slices_repeat_bitwise(
+    connect: Callable[[States], list[ListSubscriber]],
+    clients: list[ClientPublisher],
+    world: ns.World,
+    tmp_path: Path,
+    suffix: str,
+) -> None:
+    """States arrive in groups, and a client switches a sensor. The states and changes of the recording repeat it."""
+    subscribers = connect(make_states(1000.0, 0.9))
+    ends: list[float] = []
+
+    def progress(done: float, _total: float) -> None:
+        ends.append(done)
+        if len(ends) in (8, 16):
+            assert clients[0].controls is not None
+            clients[0].controls.switch("compass", on=len(ends) == 16)
+        subscribers[0].send_group()
+
+    path, again = tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"
+    motion = {"robot": "list:///groups"}
+    result = ns.record(world, [path, "client://"], 0.7, seed=3, motion=motion, progress=progress)
+    first = ns.open(path)
+    assert len(ends) > 20
+    assert [change.value for change in first.changes] == [False, True]
+    # It is off in a part of the run, which has 35 samples after the first state.
+    assert 0 < np.count_nonzero(first["robot::body::compass"].emitted) < 35
+    repeated = ns.record(world, again, 0.7, seed=3, motion={"robot": str(path)}, epoch=812, changes=first.changes)
+    assert repeated.duration == result.duration
+    second = ns.open(again)
+    for name, reading in first.items():
+        np.testing.assert_array_equal(reading.stamp, second[name].stamp)
+        np.testing.assert_array_equal(reading.emitted, second[name].emitted)
+        for array, values in reading.items():
+            np.testing.assert_array_equal(values, second[name][array])
+
+
+def test_output_that_fails_in_a_followed_run(
+    connect: Callable[[States], list[ListSubscriber]],
+    clients: list[ClientPublisher],
+    world: ns.World,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The recording goes on to the end, then the error is raised. Without another output the run ends."""
+    subscribers = connect(make_states(1000.0, 0.9))
+    motion = {"robot": "list:///groups"}
+
+    def record(*outputs: object) -> None:
+        ns.record(
+            world,
+            outputs,  # type: ignore[arg-type]
+            0.7,
+            motion=motion,
+            progress=lambda *_: subscribers[-1].send_group(),
+        )
+
+    with pytest.raises(RecordingError, match="the cable was pulled"):
+        record(tmp_path / "a.npz", "client:///broken")
+    assert clients[0].count == 3
+    assert "the cable was pulled; the run continues with the other outputs" in caplog.text
+    assert ns.open(tmp_path / "a.npz").truth["robot"].time[-1] >= 1.045
+    with pytest.raises(RecordingError, match="the cable was pulled"):
+        record("client:///broken")
+    assert clients[1].count == 3
+    assert [subscriber.is_connected for subscriber in subscribers] == [False, False]
+
+
+def test_states_lost_by_a_full_queue(
+    connect: Callable[[States], list[ListSubscriber]],
+    world: ns.World,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The run goes on with the newest states, and its recording has these."""
+    monkeypatch.setattr("navsense.streams.subscriber.MAX_QUEUED_STATES", 50)
+    states = make_states(1000.0, 0.3)
+    connect(states)
+    ns.record(world, tmp_path / "a.npz", motion={"robot": "list://"})
+    assert "251 states lost" in caplog.text
+    truth = ns.open(tmp_path / "a.npz").truth["robot"]
+    np.testing.assert_array_equal(truth.stamp, [stamp for stamp, _ in states[-50:]])
+
+
 TWO_ROBOTS = WORLD.replace('<model name="buoy"><static>true</static>', '<model name="buoy">')
 
 
@@ -182,7 +335,7 @@ def test_two_robots_repeat_bitwise_to_the_last_common_state(
     connect([])
     register_stream(replace(stream_module._STREAMS["list"], open_subscriber=open_subscriber))
     ns.record(world, tmp_path / "a.npz", 0.6, seed=3, motion={"robot": "list:///a", "buoy": "list:///b"})
-    motion = {name: f"{tmp_path / 'a.npz'}?link={name}" for name in ("robot", "buoy")}
+    motion = {name: str(tmp_path / "a.npz") for name in ("robot", "buoy")}  # each model gets its own states
     ns.record(world, tmp_path / "b.npz", seed=3, motion=motion)
     first, second = ns.open(tmp_path / "a.npz"), ns.open(tmp_path / "b.npz")
     assert first.truth["robot"].time[0] == 0.345678901
@@ -215,6 +368,43 @@ def test_world_of_a_followed_run_is_that_of_the_file(
     assert {name: float(time[0]) for name, time in published.items()} == {"imu": 0.35, "compass": 0.36, "buoy_imu": 0.4}
     assert start < 0.35 <= published["imu"][0]
     assert np.diff(published["imu"]) == pytest.approx(0.01)
+
+
+def test_motion_of_a_file_beside_a_live_system(
+    connect: Callable[[States], list[ListSubscriber]], tmp_path: Path
+) -> None:
+    """The motion of the file counts from the epoch. The run ends where it ends."""
+    file = tmp_path / "two.sdf"
+    file.write_text(TWO_ROBOTS)
+    world = ns.load(file)
+    connect(make_states(1000.0, 0.9))
+    (tmp_path / "log.csv").write_text(
+        "t,x,y,z,roll,pitch,yaw\n" + "".join(f"{0.1 * k:.1f},{k},0,0,0,0,0\n" for k in range(9))
+    )
+    motion = {"robot": "list://", "buoy": str(tmp_path / "log.csv")}
+    with pytest.raises(SimulationError, match=r"duration: 0\.7; must be at most 0\.454\d+ s, where another"):
+        ns.record(world, tmp_path / "a.npz", 0.7, motion=motion)
+    result = ns.record(world, tmp_path / "a.npz", motion=motion)
+    assert result.duration == pytest.approx(0.8 - 0.345678901)
+    recording = ns.open(tmp_path / "a.npz")
+    assert recording.truth["robot"].time[0] == 0.345678901
+    assert recording["buoy_imu"].emitted[recording["buoy_imu"].time > 0.346].all()
+
+
+def test_two_clocks_are_an_error(connect: Callable[[States], list[ListSubscriber]], tmp_path: Path) -> None:
+    """One model in simulated time and one in Unix time would wait for each other."""
+    file = tmp_path / "two.sdf"
+    file.write_text(TWO_ROBOTS)
+    states = {"a": make_states(100.0, 0.5), "b": [(s + 10**18, x) for s, x in make_states(100.0, 0.5)]}
+
+    def open_subscriber(url: StreamUrl, _frame: DrivenFrame) -> Subscriber:
+        return ListSubscriber(url, states[url.path.strip("/")])
+
+    connect([])
+    register_stream(replace(stream_module._STREAMS["list"], open_subscriber=open_subscriber))
+    with pytest.raises(MotionError, match=r"first states of robot and buoy \(s\): 812.345679 and 1.00000081e"):
+        ns.record(ns.load(file), tmp_path / "a.npz", motion={"robot": "list:///a", "buoy": "list:///b"})
+    assert not (tmp_path / "a.npz").exists()
 
 
 @pytest.mark.requirement("LIV-7")
@@ -319,6 +509,18 @@ def test_stamp_of_another_clock_and_invalid_state(
     np.testing.assert_array_equal(truth.stamp, [stamp for stamp, _ in states])
 
 
+@pytest.mark.parametrize("shift", [-813, 2**31])
+def test_stamps_outside_of_recordings_are_an_error(
+    connect: Callable[[States], list[ListSubscriber]], world: ns.World, tmp_path: Path, shift: int
+) -> None:
+    """A recording has stamps from 0 to 2^31 - 1 s. The error names the topic, before an output exists."""
+    connect([(time + shift * SECOND, state) for time, state in make_states(100.0, 0.5)])
+    with pytest.raises(MotionError, match=r"topic /odom: stamp of a state .*; must be from 0 to 2147483647") as caught:
+        ns.record(world, tmp_path / "a.npz", 0.2, motion={"robot": "list://"})
+    assert float(str(caught.value.value)) == pytest.approx(START / SECOND + shift)
+    assert not (tmp_path / "a.npz").exists()
+
+
 def test_live_system_without_states_is_an_error(
     connect: Callable[[States], list[ListSubscriber]], world: ns.World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -344,6 +546,9 @@ def test_live_system_without_states_is_an_error(
         ({"motion": {"robot": "list://?tpoic=a"}}, "tpoic; must be one of topic, type"),
         ({"motion": {"robot": "nmea+tcp://127.0.0.1:1"}}, "nmea.tcp; sends no states; must be one of"),
         ({"motion": {"robot": "nothing://"}}, "scheme of the URL: nothing"),
+        ({"current": "ros1://?twist=world"}, "twist; must be one of topic, type, frame, host, node"),
+        ({"current": "ros1://?wait=2"}, "wait; must be one of topic"),
+        ({"current": "list://"}, "list; sends no current; must be one of"),
     ],
 )
 def test_arguments_of_a_followed_run(
@@ -353,13 +558,14 @@ def test_arguments_of_a_followed_run(
     options: dict[str, object],
     problem: str,
 ) -> None:
-    """Invalid arguments are errors of ours, before an output exists."""
-    connect(make_states(100.0, 0.5))
+    """Invalid arguments are errors of ours, before a connection and before an output exists."""
+    subscribers = connect(make_states(100.0, 0.5))
     arguments = {"motion": {"robot": "list://"}, "duration": 0.1, **options}
     path = tmp_path / ("a-{run}.npz" if "runs" in options else "a.npz")
     with pytest.raises(NavsenseError, match=problem):
         ns.record(world, path, **arguments)  # type: ignore[arg-type]
     assert not path.exists()
+    assert not subscribers
 
 
 def test_simulate_needs_a_file(world: ns.World) -> None:
@@ -386,8 +592,8 @@ def test_queue_of_a_subscriber_is_bounded(monkeypatch: pytest.MonkeyPatch, caplo
 
 def test_silence_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """One warning tells that a live system has become silent."""
-    monkeypatch.setattr(follow, "SILENCE", 0.02)
-    follower = follow.Follower(Subscriber("list://", "topic /odom"), "robot")
+    monkeypatch.setattr(follow, "SILENCE_TIMEOUT", 0.02)
+    follower = follow.ModelFollower(Subscriber("list://", "topic /odom"), "robot")
     for _ in range(6):
         assert follower.receive(0.01) == []
     assert caplog.text.count("no state for") == 1
@@ -426,9 +632,14 @@ def test_dropped_live_run_disconnects(
     """A live run that is not closed disconnects when it is deleted, and so does one that cannot be opened."""
     subscribers = connect(make_states(100.0, 1.0))
     sim = ns.live(world, motion={"robot": "list://"})
-    sim.step()
+    assert sim.time == 0.0  # nothing has been measured
+    step = sim.step()
+    assert sim.time == step.time > 0.34
     del sim
     gc.collect()
     with pytest.raises(NavsenseError):
         ns.live(world, motion={"robot": "list://"}, publish=tmp_path / "missing" / "a.mcap")
+    assert len(subscribers) == 1  # the path is checked before the connection
+    with pytest.raises(NavsenseError, match="refused"):
+        ns.live(world, motion={"robot": "list://"}, publish="ros1://127.0.0.1:1")
     assert [subscriber.is_connected for subscriber in subscribers] == [False, False]

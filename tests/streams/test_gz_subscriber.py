@@ -567,7 +567,7 @@ def test_message_without_a_stamp_has_none() -> None:
     ],
 )
 def test_options_select_the_entity(query: str, expected: Target) -> None:
-    assert read_query(parse_url(f"gz://{query}", is_motion=True)[1], FRAME)[1].target == expected
+    assert read_query(parse_url(f"gz://{query}", "motion")[1], FRAME)[1].target == expected
 
 
 @pytest.mark.parametrize(

@@ -28,16 +28,8 @@ from navsense.fault_file import with_faults
 from navsense.motion.base import Motion
 from navsense.parameters import ParameterValue, order_parameters, with_parameters
 from navsense.recordings import find_output_format
-from navsense.runner.run import (
-    JointSource,
-    MotionSource,
-    Run,
-    check_run_numbers,
-    load_logs,
-    load_motions,
-    record,
-    simulate,
-)
+from navsense.runner.motion_sources import JointSource, MotionSource, load_logs, load_motions
+from navsense.runner.run import Run, check_run_numbers, record, simulate
 from navsense.simulation.fidelity import apply_fidelity
 from navsense.simulation.motions import replace_joint_tracks
 from navsense.simulation.run_arrays import estimate_memory

@@ -16,7 +16,7 @@ from navsense.campaigns.digest import hash_world
 from navsense.campaigns.sweep import Point
 from navsense.core.errors import NavsenseError
 from navsense.parameters import ParameterValue, format_value, order_parameters
-from navsense.runner.run import JointSource, MotionSource
+from navsense.runner.motion_sources import JointSource, MotionSource
 from navsense.simulation.fidelity import apply_fidelity
 from navsense.simulation.session import TRUTH_RATE
 from navsense.world import World

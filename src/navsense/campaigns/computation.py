@@ -28,7 +28,7 @@ from navsense.campaigns.sweep import Point
 from navsense.core import atomic
 from navsense.core.errors import RecordingError, SimulationError, Where
 from navsense.parameters import ParameterValue
-from navsense.runner.run import JointSource, MotionSource
+from navsense.runner.motion_sources import JointSource, MotionSource
 from navsense.simulation.run_arrays import MAX_MEMORY_FRACTION, get_free_memory
 from navsense.simulation.session import TRUTH_RATE
 from navsense.world import World

@@ -41,7 +41,8 @@ from navsense.core.toml_lines import KeyPath, read_toml_lines
 from navsense.fault_file import with_faults
 from navsense.motion.base import Motion
 from navsense.parameters import order_parameters, with_parameters
-from navsense.runner.run import check_run_numbers, load_joints, load_motions
+from navsense.runner.motion_sources import load_joints, load_motions
+from navsense.runner.run import check_run_numbers
 from navsense.simulation.fidelity import check_fidelity
 from navsense.simulation.session import TRUTH_RATE, check_duration, check_epoch
 from navsense.world import World

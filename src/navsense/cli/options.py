@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -390,9 +390,15 @@ def parse_bandwidth_options(texts: tuple[str, ...]) -> float | dict[str, float] 
     return bandwidths.get("") if "" in bandwidths else bandwidths or None
 
 
-def print_warnings(world: World, *, err: bool) -> None:
-    """Print the warnings of a world, the sensors in it that are not simulated, and that it has none."""
+def print_warnings(world: World, *, err: bool, followed: Collection[str] = ()) -> None:
+    """Print the warnings of a world, the sensors in it that are not simulated, and that it has none.
+
+    followed: models that a live system moves. They have no motion yet, so no warning says that they stand still.
+    """
+    subjects = {f"model {name}" for name in followed}
     for note in world.notes:
+        if note.what in subjects:
+            continue
         if note.kind == "warning" or note.subject == "sensor":
             click.echo(f"warning: {note}", err=err)
     from navsense.world import make_sensor_warning

@@ -104,13 +104,13 @@ def print_paths(world: World, summary: RecordResult, *, verbose: bool) -> None:
             click.echo(wrap_line(f"not in {path}: {', '.join(unrecorded)}", verbose=verbose))
 
 
-def print_motions(world: World, motions: Mapping[str, Motion]) -> None:
-    """Print the warnings of a world with its motions, and which models and joints follow a file."""
+def print_motions(world: World, motions: Mapping[str, Motion], urls: Mapping[str, str]) -> None:
+    """Print the warnings of a world with its motions, and what the models and joints follow."""
     from navsense.description import format_motion_details
     from navsense.motion.base import HasNotes
     from navsense.motion.derived import get_source
 
-    print_warnings(world, err=True)
+    print_warnings(world, err=True, followed=urls)
     for model, motion in motions.items():
         details = format_motion_details(world.model(model).root_motion or motion)
         source = get_source(motion)
@@ -123,6 +123,8 @@ def print_motions(world: World, motions: Mapping[str, Motion]) -> None:
             click.echo(f"{joint.name}: follows --joints", err=True)
             for note in joint.track.notes:
                 click.echo(f"note: {note}", err=True)
+    for name, url in urls.items():
+        click.echo(f"{name}: follows --motion {url}", err=True)
 
 
 def parse_runs_option(text: str) -> Sequence[int]:
@@ -221,21 +223,23 @@ def run(
     from navsense import recordings
     from navsense.fault_file import describe_inactive_faults
     from navsense.messages.schemas import DEFAULT_DISTRIBUTION
-    from navsense.motion.stationary import Stationary
-    from navsense.runner.run import load_logs, record, split_motions
+    from navsense.runner.motion_sources import load_logs, split_motions
+    from navsense.runner.run import record
     from navsense.simulation.motions import replace_joint_tracks, replace_motions
 
     world = world_options.load(fidelity)
     files, urls = split_motions(world, parse_motion_options(motion, world))
     motions, tracks = load_logs(world, files or None, joints, parse_bandwidth_options(bandwidth))
-    followed = dict.fromkeys(urls, Stationary(is_recorded=True))  # not known yet, so the model does not stand still
-    print_motions(replace_joint_tracks(replace_motions(world, {**motions, **followed}), tracks), motions)
-    for model, url in urls.items():
-        click.echo(f"{model}: follows --motion {url}", err=True)
+    print_motions(replace_joint_tracks(replace_motions(world, motions), tracks), motions, urls)
     with ExitStack() as stack:
-        stack.enter_context(report_interrupt("the data recorded so far are kept" if output else ""))
+        interrupt_report = stack.enter_context(report_interrupt())
         display = stack.enter_context(show_progress())
-        advance = stack.enter_context(interrupt_between_steps(display.advance))
+
+        def show_time(done: float, total: float) -> None:
+            display.advance(done, total)
+            interrupt_report.result = "the data recorded so far are kept" if output else ""
+
+        advance = stack.enter_context(interrupt_between_steps(show_time))
         summary = record(
             world,
             output,

@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import click
 
@@ -25,41 +26,49 @@ def list_active_signals() -> tuple[int, ...]:
 def interrupt_between_steps(advance: Progress) -> Iterator[Progress]:
     """Yield a progress function that ends the run between two time slices after a stop signal.
 
-    During compilation, the run ends before the next kernel is compiled. An exception inside a callback of compiled code
-    would be lost, so the handler only sets a flag. A second signal ends the run at once.
+    During compilation, the run ends before the next kernel is compiled. A wait ends at once (`core.interrupts`), and a
+    second signal ends everything at once.
     """
+    from navsense.core.interrupts import STOP_FLAGS, StopFlag
     from navsense.core.kernels import COMPILATION_CALLBACKS
 
-    received: list[int] = []
-
-    def handle(number: int, _frame: object) -> None:
-        if received:
-            raise KeyboardInterrupt
-        received.append(number)
-
-    def check() -> None:
-        if received:
-            raise KeyboardInterrupt
+    flag = StopFlag()
 
     def advance_and_check(done: float, total: float) -> None:
         advance(done, total)
-        check()
+        flag.check()
 
-    COMPILATION_CALLBACKS.append(check)
-    previous = {number: signal.signal(number, handle) for number in list_active_signals()}
+    COMPILATION_CALLBACKS.append(flag.check)
+    STOP_FLAGS.append(flag)
+    previous = {number: signal.signal(number, flag.handle) for number in list_active_signals()}
     try:
         yield advance_and_check
     finally:
-        COMPILATION_CALLBACKS.remove(check)
+        STOP_FLAGS.remove(flag)
+        COMPILATION_CALLBACKS.remove(flag.check)
         for number, handler in previous.items():
             signal.signal(number, handler)
 
 
+@dataclass
+class InterruptReport:
+    """What a command that is stopped leaves.
+
+    result: "" for nothing.
+    """
+
+    result: str = ""
+
+
 @contextmanager
-def report_interrupt(result: str = "") -> Iterator[None]:
-    """Exit with code 130 after an interrupt. Print that the command stopped, and the `result` that it leaves."""
+def report_interrupt(result: str = "") -> Iterator[InterruptReport]:
+    """Exit with code 130 after an interrupt. Print that the command stopped, and the `result` that it leaves.
+
+    The block can change the result while it runs.
+    """
+    report = InterruptReport(result)
     try:
-        yield
+        yield report
     except KeyboardInterrupt:
-        click.echo(f"stopped; {result}" if result else "stopped", err=True)
+        click.echo(f"stopped; {report.result}" if report.result else "stopped", err=True)
         sys.exit(130)

@@ -90,7 +90,7 @@ def describe(
     unsupported elements, each with the reason.
     """
     from navsense.description import describe, write_kalibr
-    from navsense.runner.run import load_motions
+    from navsense.runner.motion_sources import load_motions
 
     if picture is not None:
         from navsense.picture import check as check_picture

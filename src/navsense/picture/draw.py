@@ -35,7 +35,7 @@ from navsense.picture.chart import CurrentArrows, WorldChart, make_chart
 from navsense.picture.ground import SHADED_SLOPE, Relief
 from navsense.picture.tracks import Track
 from navsense.recordings.base import check_output_file
-from navsense.runner.run import MotionSource, load_motions
+from navsense.runner.motion_sources import MotionSource, load_motions
 from navsense.world import World
 
 WIDE = 1.3

@@ -114,7 +114,7 @@ def load_motion(
     try:
         is_message_recording = message_recordings.is_message_recording(file)
         dataset = recordings.open(file) if not is_message_recording or _stores_states(file) else None
-        received = None if dataset is None else _read_states(dataset, file, query, bandwidth)
+        received = None if dataset is None else _read_states(dataset, file, query, bandwidth, context.model)
         if received is not None:
             return received
         if is_message_recording or dataset is None:
@@ -252,8 +252,12 @@ def _stores_states(file: Path) -> bool:
     return any(isinstance(source, Mapping) and source.get("has_states") is True for source in sources)
 
 
-def _read_states(recording: Dataset, file: Path, query: MotionQuery, bandwidth: float | None) -> ReceivedMotion | None:
+def _read_states(
+    recording: Dataset, file: Path, query: MotionQuery, bandwidth: float | None, moved_model: str
+) -> ReceivedMotion | None:
     """Return the motion of a link that followed a live system; None if the recording, or the query, has no such link.
+
+    moved_model: the model that gets the motion. Without a query its link is selected, if the recording has it.
 
     Raises `MotionError` for a bandwidth, and if the query does not say which of several links.
     """
@@ -272,6 +276,8 @@ def _read_states(recording: Dataset, file: Path, query: MotionQuery, bandwidth: 
     ]
     if not selected:
         return None
+    if not name:
+        selected = [link for link in selected if links[link][0] == moved_model] or selected
     if len(selected) > 1:
         allowed, remedy = f"must be one of {', '.join(links)}", f"write {file}?link={selected[0]}"
         raise MotionError("several links that followed a live system", allowed=allowed, remedy=remedy)

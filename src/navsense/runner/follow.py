@@ -16,10 +16,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from navsense.core.errors import MotionError, SimulationError, Where
+from navsense.core.interrupts import check_interrupt, interruptible
 from navsense.core.readings import TimeSlice
 from navsense.core.text import format_count, parse_decimal
 from navsense.messages.base import NANOSECONDS_PER_SECOND
@@ -30,8 +32,8 @@ from navsense.motion.received import ReceivedMotion
 from navsense.sensors.base import get_max_age
 from navsense.sensors.imu import Imu
 from navsense.simulation.run_controls import ControlledRun, RunControls
-from navsense.simulation.session import Session
-from navsense.streams.stream import open_subscriber, parse_url
+from navsense.simulation.session import MAX_EPOCH, Session
+from navsense.streams.stream import open_subscriber, parse_motion_url
 from navsense.streams.subscriber import DrivenFrame, StampedState, Subscriber
 from navsense.world import World, make_log_context
 
@@ -40,17 +42,20 @@ LOG = logging.getLogger(__name__)
 DEFAULT_WAIT = 30.0
 """Time (s) to wait for the first states, unless the URL has the option `wait`."""
 
-SILENCE = 10.0
+SILENCE_TIMEOUT = 10.0
 """Wall time (s) without a state after which a warning is logged."""
 
 POLL = 0.1
 """Longest wall time (s) of one wait for states, so that an interrupt has an effect."""
 
-RESTART = NANOSECONDS_PER_SECOND
+MAX_BACKWARD_JUMP = NANOSECONDS_PER_SECOND
 """ns: a stamp that is earlier by more than this means that the clock of the live system jumped back."""
 
 LARGEST_GAP = 60 * NANOSECONDS_PER_SECOND
 """ns: a stamp that is later by more than this is one of another clock."""
+
+END_OF_STAMPS = (MAX_EPOCH + 1) * NANOSECONDS_PER_SECOND
+"""End (ns) of the stamps that a recording can have."""
 
 MAX_LEAD = 5.0
 """Largest time (s) by which one motion is received ahead of the others. Its further states stay in the queue."""
@@ -69,26 +74,25 @@ SHORTEST_PAUSE = 0.001
 
 
 @dataclass(eq=False)
-class Follower:
+class ModelFollower:
     """The states of one model from a live system.
 
     subscriber: receives the states.
     model: the name of the model.
     may_upsample: an IMU may be faster than poses without velocities.
-    early: the number of ignored states, whose stamp was not after that of the state before.
     """
 
     subscriber: Subscriber
     model: str
     may_upsample: bool = False
-    early: int = 0
     _motion: ReceivedMotion | None = None
     _epoch_ns: int = 0
-    _waiting: list[StampedState] = field(default_factory=list)
+    _first_states: list[StampedState] = field(default_factory=list)
     _derivatives: PoseDerivatives | None = None
     _last_stamp: int = -1
     _error: MotionError | None = None
     _has_invalid_state: bool = False
+    _has_unordered_state: bool = False
     _last_arrival: float = 0.0
     _is_silent: bool = False
 
@@ -97,6 +101,7 @@ class Follower:
 
         Raises `MotionError` if the states have ended, or the clock of the live system has jumped.
         """
+        check_interrupt()
         if self._error is not None:
             raise self._error
         try:
@@ -107,31 +112,43 @@ class Follower:
         self._last_arrival = self._last_arrival or time.monotonic()
         states: list[StampedState] = []
         for state in received:
+            if not 0 <= state.stamp < END_OF_STAMPS:
+                self._error = self._make_stamp_error(state.stamp)
+                break
             if self._last_stamp >= 0 and state.stamp > self._last_stamp + LARGEST_GAP:
                 self._error = self._make_jump_error("forward", state.stamp, "use one clock in all programs")
                 break
             if state.stamp > self._last_stamp:
                 self._last_stamp = state.stamp
                 states.append(state)
-            elif state.stamp < self._last_stamp - RESTART:
+            elif state.stamp < self._last_stamp - MAX_BACKWARD_JUMP:
                 remedy = "start the run again after a restart of the live system"
                 self._error = self._make_jump_error("back", state.stamp, remedy)
                 break
-            else:
-                self.early += 1
-                if self.early == 1:
-                    LOG.warning("%s: %s: a state with an earlier or equal stamp is ignored", *self._peer)
+            elif not self._has_unordered_state:
+                self._has_unordered_state = True
+                LOG.warning("%s: %s: a state with an earlier or equal stamp is ignored", *self._peer)
         if states:
             self._last_arrival, self._is_silent = time.monotonic(), False
-        elif not self._is_silent and time.monotonic() - self._last_arrival > SILENCE:
+        elif not self._is_silent and time.monotonic() - self._last_arrival > SILENCE_TIMEOUT:
             self._is_silent = True
-            LOG.warning("%s: %s: no state for %.0f s; the run waits", *self._peer, SILENCE)
+            LOG.warning("%s: %s: no state for %.0f s; the run waits", *self._peer, SILENCE_TIMEOUT)
         return states
 
     def _make_jump_error(self, direction: str, stamp: int, remedy: str) -> MotionError:
         """Return the error for a stamp (ns) far from the last one."""
         problem = f"the clock jumped {direction} from {self._last_stamp / 1e9:.9g} to {stamp / 1e9:.9g} s"
         return MotionError(f"{self.subscriber.topic}: {problem}", where=Where(self.subscriber.url), remedy=remedy)
+
+    def _make_stamp_error(self, stamp: int) -> MotionError:
+        """Return the error for a stamp (ns) that no recording can have."""
+        return MotionError(
+            f"{self.subscriber.topic}: stamp of a state (s)",
+            f"{stamp / 1e9:.9g}",
+            allowed=f"must be from 0 to {MAX_EPOCH}",
+            where=Where(self.subscriber.url),
+            remedy="use simulated or Unix time in the live system",
+        )
 
     @property
     def error(self) -> MotionError | None:
@@ -146,29 +163,29 @@ class Follower:
     def wait_for_states(self, wait: float) -> None:
         """Wait for the first states. Raises `MotionError` after `wait` (s) without them."""
         deadline = time.monotonic() + wait
-        while len(self._waiting) < FIRST_STATES:
-            self._waiting += self.receive(POLL)
-            if len(self._waiting) < FIRST_STATES and time.monotonic() > deadline:
-                problem = f"{self.subscriber.topic}: {format_count(len(self._waiting), 'state')} in {wait:g} s"
+        while len(self._first_states) < FIRST_STATES:
+            self._first_states += self.receive(POLL)
+            if len(self._first_states) < FIRST_STATES and time.monotonic() > deadline:
+                problem = f"{self.subscriber.topic}: {format_count(len(self._first_states), 'state')} in {wait:g} s"
                 raise MotionError(
                     problem,
                     allowed=f"needs {FIRST_STATES} to begin",
                     where=Where(self.subscriber.url),
                     remedy="start the live system first, or give the option wait=SECONDS",
                 )
-        if all(state.state.velocity is None for state in self._waiting):
+        if all(state.state.velocity is None for state in self._first_states):
             self._derivatives = PoseDerivatives()
 
     @property
     def first_stamp(self) -> int:
         """The stamp (ns) of the first state."""
-        return self._waiting[0].stamp
+        return self._first_states[0].stamp
 
     def check_rates(self, world: World) -> None:
         """Raise `MotionError` for an IMU that needs more than the poses of the live system have."""
         if self._derivatives is None:
             return
-        spacing = statistics.median(np.diff([state.stamp for state in self._waiting]).tolist()) / 1e9
+        spacing = statistics.median(np.diff([state.stamp for state in self._first_states]).tolist()) / 1e9
         LOG.warning(
             "%s: %s: poses without velocities, %.3g Hz: a polynomial gives the derivatives; the latency is %.3g s",
             *self._peer,
@@ -189,7 +206,8 @@ class Follower:
     def begin(self, epoch: int) -> None:
         """Start the motion; times count from the second `epoch`."""
         self._epoch_ns = epoch * NANOSECONDS_PER_SECOND
-        self.extend(self._waiting)
+        states, self._first_states = self._first_states, []
+        self.extend(states)
 
     @property
     def motion(self) -> ReceivedMotion:
@@ -220,26 +238,46 @@ class Follower:
                 self._motion.append(t, row)
 
 
-def open_followers(world: World, urls: Mapping[str, str], stack: ExitStack) -> list[Follower]:
+def open_followers(world: World, urls: Mapping[str, str], stack: ExitStack) -> list[ModelFollower]:
     """Connect to the live systems of the models and wait for their first states. `stack` disconnects.
 
     urls: by model name.
 
     Raises `MotionError` and `SimulationError`.
     """
-    followers, waits = [], []
+    options = check_motion_urls(urls)
+    followers = []
     for name, text in urls.items():
         model = world.model(name)
         context = make_log_context(world.environment, name, model.link(model.canonical_link).pose, model.drive)
         frame = DrivenFrame(model.canonical_link, context, model.pose, model.drive)
-        subscriber = stack.enter_context(open_subscriber(text, frame))
-        options = parse_url(text, is_motion=True)[1].options
-        followers.append(Follower(subscriber, name, _parse_upsample(options, text)))
-        waits.append(_parse_wait(options, text))
-    for follower, wait in zip(followers, waits, strict=True):
-        follower.wait_for_states(wait)
+        with interruptible():
+            subscriber = stack.enter_context(open_subscriber(text, frame))
+        followers.append(ModelFollower(subscriber, name, options[name].may_upsample))
+    for follower in followers:
+        follower.wait_for_states(options[follower.model].wait)
         follower.check_rates(world)
     return followers
+
+
+class RunOptions(NamedTuple):
+    """The options of a motion URL that the run reads.
+
+    wait: longest time (s) until the first states.
+    may_upsample: an IMU may be faster than poses without velocities.
+    """
+
+    wait: float
+    may_upsample: bool
+
+
+def check_motion_urls(urls: Mapping[str, str]) -> dict[str, RunOptions]:
+    """Return the options of motion URLs by model name. Raises `MotionError` for an invalid URL. Opens no connection."""
+    options = {}
+    for name, text in urls.items():
+        _, url = parse_motion_url(text)
+        options[name] = RunOptions(_parse_wait(url.options, text), _parse_upsample(url.options, text))
+    return options
 
 
 def _parse_wait(options: Mapping[str, str], url: str) -> float:
@@ -258,7 +296,7 @@ def _parse_upsample(options: Mapping[str, str], url: str) -> bool:
     return text == "1"
 
 
-def begin_motions(followers: Sequence[Follower]) -> int:
+def begin_motions(followers: Sequence[ModelFollower]) -> int:
     """Start the motions at the first states; return the epoch, the whole second before all of them."""
     stamps = [follower.first_stamp for follower in followers]
     if max(stamps) - min(stamps) > LARGEST_GAP:
@@ -268,6 +306,7 @@ def begin_motions(followers: Sequence[Follower]) -> int:
             f"{min(stamps) / 1e9:.9g} and {max(stamps) / 1e9:.9g}",
             allowed="must be of one clock",
             where=Where(last.subscriber.url),
+            remedy="use simulated time, or Unix time, for all of them",
         )
     epoch = min(stamps) // NANOSECONDS_PER_SECOND
     for follower in followers:
@@ -281,13 +320,13 @@ def compute_memory(world: World) -> float:
     return max((get_max_age(sensor.spec) + 2.0 / sensor.rate for sensor in world.sensors), default=0.0)
 
 
-class Followers:
+class LiveMotions:
     """The followers of a run that is stepped by the caller.
 
     has_ended: true if a live system has ended.
     """
 
-    def __init__(self, followers: Sequence[Follower], connections: ExitStack, memory: float) -> None:
+    def __init__(self, followers: Sequence[ModelFollower], connections: ExitStack, memory: float) -> None:
         """Store the followers, the stack that disconnects them, and the memory (s) of `compute_memory`."""
         self._followers, self._connections, self._memory = followers, connections, memory
         self._end = 0.0
@@ -317,7 +356,7 @@ def find_end(motions: Sequence[ReceivedMotion], stop: float) -> float:
 
 
 def compute_received_slices(
-    session: Session, followers: Sequence[Follower], duration: float | None, controls: RunControls
+    session: Session, followers: Sequence[ModelFollower], duration: float | None, controls: RunControls
 ) -> Iterator[TimeSlice]:
     """Yield the time slices of the first run as their states arrive, until `duration` (s) after the start.
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
+from navsense import recordings
 from navsense.core import inputs
 from navsense.core.errors import SimulationError
 from navsense.core.names import resolve_name
@@ -13,10 +14,10 @@ from navsense.core.random_streams import check_run
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
 from navsense.motion.base import Motion
 from navsense.motion.driven import DrivenMotion, State
-from navsense.runner.follow import Followers, begin_motions, compute_memory, open_followers
-from navsense.runner.live_outputs import LiveOutputs
-from navsense.runner.outputs import OutputTarget
-from navsense.runner.run import JointSource, MotionSource, check_follows, load_logs, split_motions
+from navsense.runner.follow import LiveMotions, begin_motions, compute_memory, open_followers
+from navsense.runner.motion_sources import JointSource, MotionSource, load_logs, split_motions
+from navsense.runner.outputs import Outputs, OutputTarget, check_outputs
+from navsense.runner.run import check_follows
 from navsense.sensors.base import get_max_age
 from navsense.simulation.fidelity import apply_fidelity
 from navsense.simulation.live_run import LiveRun
@@ -72,14 +73,15 @@ def live(
     >>> step.time, ns.open("flight.mcap")["imu"].time.size
     (0.099, 100)
     """
-    outputs = _list_outputs(publish)
+    targets = _list_outputs(publish)
     world = apply_fidelity(world, fidelity)
-    with inputs.collect_inputs(world.sources), ExitStack() as stack:  # no output may replace one of these files
-        connections = stack.enter_context(ExitStack())
-        logs, urls = split_motions(world, motion)
+    # No output may replace an input. Live systems are disconnected before outputs close.
+    with inputs.collect_inputs(world.sources), ExitStack() as stack, ExitStack() as connections:
+        files, urls = split_motions(world, motion)
         check_follows(urls, speed=None, epoch=epoch)
-        motions, tracks = load_logs(world, logs or None, joints)
+        motions, tracks = load_logs(world, files or None, joints)
         world = replace_joint_tracks(world, tracks)
+        check_outputs(targets, world)
         driven_motions, driven_links = _make_driven_motions(world, driven, motions)
         followers = open_followers(world, urls, connections)
         session = prepare(
@@ -93,16 +95,20 @@ def live(
             truth_rate=truth_rate,
             live=True,
         )
-        live_outputs = LiveOutputs(outputs, session, ros=ros, wait=not followers) if outputs else None
-        if live_outputs is not None:
-            stack.callback(live_outputs.salvage)
-        publishers = live_outputs.publishers if live_outputs else ()
-        controls = RunControls(session) if publishers else None
-        for publisher in publishers:
-            if controls is not None:
-                publisher.attach_controls(controls)
-        live_motions = Followers(followers, connections, compute_memory(world)) if followers else None
-        live_run = LiveRun(session, driven_motions, live_outputs, controls, live_motions)
+        outputs, controls = None, None
+        if targets:
+            controls = RunControls(session)
+            outputs = Outputs(
+                targets,
+                recordings.make_recorded_run(session, ros=ros),
+                waits=not followers,
+                joins_slices=True,
+                needs_output=False,  # the caller uses the readings
+                controls=controls,
+            )
+            stack.callback(outputs.salvage)
+        live_motions = LiveMotions(followers, connections.pop_all(), compute_memory(world)) if followers else None
+        live_run = LiveRun(session, driven_motions, outputs, controls, live_motions)
         stack.pop_all()  # the run closes all of it
         return live_run
 

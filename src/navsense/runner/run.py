@@ -16,26 +16,26 @@ import numpy as np
 
 from navsense import recordings
 from navsense.core import inputs
-from navsense.core.errors import RecordingError, SimulationError, Where
-from navsense.core.names import NameDict, resolve_name
-from navsense.core.pose import Pose
+from navsense.core.errors import SimulationError
+from navsense.core.interrupts import interruptible
+from navsense.core.names import NameDict
 from navsense.core.random_streams import check_run
 from navsense.core.readings import Current, Reading, RunChange, TimeSlice, Truth, list_panels, summarize_readings
 from navsense.core.summaries import Summary, format_summary, format_summary_html, format_value
 from navsense.core.text import format_count
 from navsense.messages.schemas import DEFAULT_DISTRIBUTION
-from navsense.motion.alignment import align_logs
-from navsense.motion.base import Motion
-from navsense.motion.joints import JointTrack, JointTracks
 from navsense.plots import draw_panels
 from navsense.recordings.dataset import cut_time_slice
-from navsense.recordings.info import RecordingWriter
-from navsense.recordings.joint_log import load_joint_log
-from navsense.recordings.recorded_motion import load_motion
 from navsense.runner.current_feed import open_current_feed
-from navsense.runner.follow import Follower, begin_motions, compute_received_slices, open_followers
-from navsense.runner.joined_slices import JoinedSliceWriter
-from navsense.runner.outputs import OutputTarget, check_output, check_outputs_differ, list_paths, open_output
+from navsense.runner.follow import (
+    ModelFollower,
+    begin_motions,
+    check_motion_urls,
+    compute_received_slices,
+    open_followers,
+)
+from navsense.runner.motion_sources import JointSource, MotionSource, load_logs, split_motions
+from navsense.runner.outputs import Outputs, OutputTarget, check_outputs, list_paths
 from navsense.simulation.buffering import buffer_slices
 from navsense.simulation.fidelity import apply_fidelity
 from navsense.simulation.motions import replace_joint_tracks
@@ -43,16 +43,11 @@ from navsense.simulation.real_time import RealTimeLimiter
 from navsense.simulation.run_arrays import Progress, check_memory, compute_run_arrays
 from navsense.simulation.run_controls import RunControls, compute_controlled_slices
 from navsense.simulation.session import LONGEST_TIME_SLICE, TRUTH_RATE, Session, check_duration, prepare
-from navsense.streams import Publisher, is_live, is_url
-from navsense.world import World, make_log_context
+from navsense.streams import is_live, is_url
+from navsense.streams.stream import parse_current_url
+from navsense.world import World
 
 LOG = logging.getLogger(__name__)
-
-MotionSource = Motion | str | os.PathLike[str]
-"""A motion, the path of a motion log or of a recording (`recordings.recorded_motion`), or the URL of a live system."""
-
-JointSource = JointTracks | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-"""Tracks of joints by name, or the paths of logs of joint positions (`recordings.joint_log`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,145 +142,11 @@ class Run(Mapping[str, Reading]):
 
         Raises `RecordingError`.
         """
-        with (
-            inputs.collect_inputs(self.session.world.sources),  # no output may replace one of these files
-            open_output(path, recordings.make_recorded_run(self.session, ros=ros)) as writer,
-        ):
-            if isinstance(writer, Publisher):
-                writer.wait_for_subscriber()
+        recorded_run = recordings.make_recorded_run(self.session, ros=ros)
+        # No output may replace one of the files of the world.
+        with inputs.collect_inputs(self.session.world.sources), Outputs((path,), recorded_run) as outputs:
             for time_slice in self.slices():
-                writer.write(time_slice)
-
-
-def name_motions(world: World, motion: MotionSource | Mapping[str, MotionSource] | None) -> dict[str, MotionSource]:
-    """Return the motion or its path or URL by model name; a single one is that of the only model that can move.
-
-    Raises `SimulationError`.
-    """
-    if motion is None:
-        return {}
-    if not isinstance(motion, Mapping):
-        movable = [model.name for model in world.models if not model.static]
-        if len(movable) != 1:
-            raise SimulationError(
-                "motion",
-                motion,
-                allowed=f"must name its model: the world has {len(movable)} that can move",
-                remedy=f"write MODEL=FILE, MODEL one of {', '.join(movable)}" if movable else "",
-            )
-        motion = {movable[0]: motion}
-    models = [model.name for model in world.models]
-    named: dict[str, MotionSource] = {}
-    for key, source in motion.items():
-        name = resolve_name(key, models, "motion of model", error=SimulationError)
-        if name in named:
-            raise SimulationError("motion of model", key, allowed=f"is a second motion of {name}")
-        named[name] = source
-    return named
-
-
-def split_motions(
-    world: World, motion: MotionSource | Mapping[str, MotionSource] | None
-) -> tuple[dict[str, MotionSource], dict[str, str]]:
-    """Return the motions and paths, and the URLs of live systems, by model name. Raises `SimulationError`."""
-    named = name_motions(world, motion)
-    urls = {name: source for name, source in named.items() if isinstance(source, str) and is_url(source)}
-    for name in urls:
-        if world.model(name).static:
-            raise SimulationError("motion of model", name, allowed="is static and cannot move")
-    return {name: source for name, source in named.items() if name not in urls}, urls
-
-
-def load_motions(
-    world: World,
-    motion: MotionSource | Mapping[str, MotionSource] | None,
-    bandwidth: float | Mapping[str, float] | None = None,
-) -> dict[str, Motion]:
-    """Return the motions by model name; motion logs are read. Raises `SimulationError` and `MotionError`.
-
-    bandwidth: of the smoothing of the logs, Hz; or a mapping from model names. None: no smoothing.
-    """
-    if motion is None:
-        if bandwidth is not None:
-            remedy = 'in a world file: <navsense:motion file="..." bandwidth="...">'
-            raise SimulationError("bandwidth", bandwidth, allowed="needs the motion that it smooths", remedy=remedy)
-        return {}
-    motions: dict[str, Motion] = {}
-    named = name_motions(world, motion)
-    bandwidths = _resolve_bandwidths(bandwidth, named, [model.name for model in world.models])
-    for name, source in named.items():
-        if not isinstance(source, str | os.PathLike | Motion):
-            allowed = "must be a motion, or the path of a motion log"
-            raise SimulationError(f"motion of model {name}", repr(source), allowed=allowed, remedy='write "log.csv"')
-        if isinstance(source, str) and is_url(source):
-            allowed = "must be a motion or a file: `simulate` does not follow a live system"
-            raise SimulationError(f"motion of model {name}", source, allowed=allowed)
-        if isinstance(source, str | os.PathLike):
-            model = world.model(name)
-            root = model.link(model.canonical_link).pose if model.links else Pose()
-            context = make_log_context(world.environment, name, root, model.drive)
-            motions[name] = load_motion(source, context, bandwidth=bandwidths.get(name))
-        elif name in bandwidths:
-            remedy = "smooth it where it is made, for example by ns.motion.load(..., bandwidth=...)"
-            raise SimulationError(
-                f"bandwidth of {name}", bandwidths[name], allowed="needs a motion file", remedy=remedy
-            )
-        else:
-            motions[name] = source
-    return motions
-
-
-def _resolve_bandwidths(
-    bandwidth: float | Mapping[str, float] | None, motion: Mapping[str, MotionSource], models: Sequence[str]
-) -> dict[str, float]:
-    """Return the bandwidths (Hz) by model name. Raises `SimulationError` for a model whose motion is not given."""
-    model_names = [resolve_name(name, models, "motion of model", error=SimulationError) for name in motion]
-    if bandwidth is None:
-        return {}
-    if not isinstance(bandwidth, Mapping):
-        return dict.fromkeys(model_names, bandwidth)
-    return {
-        resolve_name(name, model_names, "bandwidth of model", error=SimulationError): f for name, f in bandwidth.items()
-    }
-
-
-def load_joints(joints: JointSource | None) -> JointTracks:
-    """Return the tracks of joints by name; logs are read. Raises `SimulationError` and `MotionError`."""
-    if joints is None:
-        return {}
-    if isinstance(joints, str | os.PathLike):
-        return load_joint_log(joints)
-    if isinstance(joints, Sequence):
-        tracks: dict[str, JointTrack] = {}
-        for path in joints:
-            log = load_joint_log(path)
-            twice = next((name for name in log if name in tracks), None)
-            if twice is not None:
-                raise SimulationError("joint", twice, allowed="must be in one log", where=Where(os.fspath(path)))
-            tracks |= log
-        return tracks
-    if not isinstance(joints, Mapping) or not all(isinstance(track, JointTrack) for track in joints.values()):
-        allowed = "must be the path of a log of joint positions, or tracks by the name of the joint"
-        remedy = "write navsense.motion.joint_positions(time, {...})"
-        raise SimulationError("joints", repr(joints), allowed=allowed, remedy=remedy)
-    return joints
-
-
-def load_logs(
-    world: World,
-    motion: MotionSource | Mapping[str, MotionSource] | None,
-    joints: JointSource | None,
-    bandwidth: float | Mapping[str, float] | None = None,
-) -> tuple[dict[str, Motion], JointTracks]:
-    """Return the motions by model name and the tracks of joints; logs of one recording have the same t = 0.
-
-    The logs in the file of the world are included if they are shifted. Raises `SimulationError` and `MotionError`.
-    """
-    motions, tracks = load_motions(world, motion, bandwidth), load_joints(joints)
-    fixed = {model.name: model.motion for model in world.models if model.motion is not None}
-    aligned, aligned_tracks = align_logs(fixed | motions, tracks)
-    shifted = {name: log for name, log in aligned.items() if name in motions or log is not fixed[name]}
-    return shifted, aligned_tracks
+                outputs.write(time_slice)
 
 
 def simulate(
@@ -303,7 +164,8 @@ def simulate(
 ) -> Run:
     """Return a complete run in memory.
 
-    duration: s; None: until the first motion ends.
+    duration: s; None: until the first motion ends. With the recording of a run that followed a live system it counts
+        from the first state, as in that run.
     runs: None for one run without a run axis; a number or a sequence of run numbers for arrays with a leading run axis.
         Run i equals the single run i to the last bit.
     motion: a motion or the path of a log, or a mapping from model names.
@@ -385,7 +247,8 @@ def compute_paced_slices(
         yield from buffer_slices(compute_controlled_slices(session, controls))
         return
     for time_slice in compute_controlled_slices(session, controls, min(limiter.time_slice_length, LONGEST_TIME_SLICE)):
-        limiter.wait(time_slice.end)
+        with interruptible():
+            limiter.wait(time_slice.end)
         yield time_slice
 
 
@@ -411,14 +274,6 @@ class RecordResult:
     valid_samples: Mapping[str, int]
     max_delay: float = 0.0
     published_samples: Mapping[str, int] = field(default_factory=dict)
-
-
-def _exit_unless_failed(
-    writer: RecordingWriter, failed: Mapping[RecordingWriter, RecordingError], *exception: object
-) -> None:
-    """Close a writer at the end of its context. The writer of a failed output is closed already."""
-    if writer not in failed:
-        writer.__exit__(*exception)
 
 
 RUN_FIELD = "{run}"
@@ -500,7 +355,6 @@ def record(
     (1.0, ['flight.mcap', 'flight.npz'])
     """
     outputs = tuple(path) if isinstance(path, Iterable) and not isinstance(path, str | bytes) else (path,)
-    check_outputs_differ(outputs)
     record_run = partial(
         _record_run,
         apply_fidelity(world, fidelity),
@@ -547,20 +401,18 @@ def _record_run(
     current: str | None,
 ) -> RecordResult:
     """Simulate one run and write it to its outputs, see `record`."""
-    samples = dict.fromkeys((sensor.name for sensor in world.sensors), 0)
-    valid_samples, published_samples = dict(samples), dict(samples)
+    counts = SampleCounts(world)
     end = 0.0
-    interrupted, limiter = False, _make_limiter(speed, outputs, motion)
-    writers: list[RecordingWriter] = []
-    failed: dict[RecordingWriter, RecordingError] = {}
-    # No output may replace an input, see `atomic.check_not_input`.
-    with inputs.collect_inputs(world.sources), ExitStack() as stack:
-        logs, urls = split_motions(world, motion)
+    # No output may replace an input, see `atomic.check_not_input`. Live systems are disconnected before outputs close.
+    with inputs.collect_inputs(world.sources), ExitStack() as stack, ExitStack() as connections:
+        files, urls = split_motions(world, motion)
         check_follows(urls, speed=speed, epoch=epoch, duration=duration)
-        motions, tracks = load_logs(world, logs or None, joints)
-        for output in outputs:
-            check_output(output, world)
-        followers = open_followers(world, urls, stack)
+        if current is not None:
+            parse_current_url(current)  # its errors come before a connection
+        limiter = None if urls else _make_limiter(speed, outputs)
+        motions, tracks = load_logs(world, files or None, joints)
+        check_outputs(outputs, world)
+        followers = open_followers(world, urls, connections)
         session = prepare(
             replace_joint_tracks(world, tracks),
             duration,
@@ -571,73 +423,37 @@ def _record_run(
             truth_rate=truth_rate,
             live=bool(followers),
         )
-        recorded_run = recordings.make_recorded_run(session, ros=ros)
         controls = RunControls(session, changes)
         # Before an output replaces an older file.
-        feed = None if current is None else stack.enter_context(open_current_feed(current, world, controls))
-        for output in outputs:
-            writer = open_output(output, recorded_run)
-            is_joined = bool(followers) and not isinstance(writer, Publisher)
-            writers.append(JoinedSliceWriter(writer) if is_joined else writer)
-            stack.push(partial(_exit_unless_failed, writers[-1], failed))
-        publishers = [writer for writer in writers if isinstance(writer, Publisher)]
-        _start_publishers(publishers, limiter, controls, wait=not followers)
+        feed = None if current is None else connections.enter_context(open_current_feed(current, world, controls))
+        opened = stack.enter_context(
+            Outputs(
+                outputs,
+                recordings.make_recorded_run(session, ros=ros),
+                waits=not followers,
+                joins_slices=bool(followers),
+                controls=controls,
+                pace=limiter,
+            )
+        )
         if feed is not None:
             feed.start()
-        try:
-            for time_slice in _compute_slices(session, followers, duration, limiter, controls):
-                _write_to_all(writers, failed, time_slice)
-                if writers and len(failed) == len(writers):
-                    break
-                _count_samples(time_slice, samples, published_samples, valid_samples)
-                end = time_slice.end
-                if progress:
-                    total = session.duration if duration is None else session.start + duration
-                    progress(min(end, total), total)
-        except KeyboardInterrupt:
-            interrupted = True
-    if interrupted:
-        raise KeyboardInterrupt
-    if failed:
-        raise list(failed.values())[-1]  # the others were logged
+        for time_slice in _compute_slices(session, followers, duration, limiter, controls):
+            opened.write(time_slice)
+            counts.add(time_slice)
+            end = time_slice.end
+            if progress:
+                total = session.duration if duration is None else session.start + duration
+                progress(min(end, total), total)
     max_delay = limiter.max_delay if limiter else 0.0
     paths = tuple(map(recordings.get_data_path, list_paths(outputs)))
-    duration = end - session.start if followers else session.duration
-    return RecordResult(paths, duration, samples, valid_samples, max_delay, published_samples)
-
-
-def _write_to_all(
-    writers: Sequence[RecordingWriter], failed: dict[RecordingWriter, RecordingError], time_slice: TimeSlice
-) -> None:
-    """Write a time slice to the outputs that have not failed. One that fails now is closed, and added to `failed`."""
-    for writer in (writer for writer in writers if writer not in failed):
-        try:
-            writer.write(time_slice)
-        except RecordingError as error:
-            failed[writer] = error
-            writer.__exit__(RecordingError, error, None)
-            if len(failed) < len(writers):
-                LOG.warning("%s; the run continues with the other outputs", error)
-
-
-def _start_publishers(
-    publishers: Sequence[Publisher], limiter: RealTimeLimiter | None, controls: RunControls, *, wait: bool
-) -> None:
-    """Wait for the subscribers of all outputs, so that each can choose among them; give them pace and controls.
-
-    wait: false for a run that follows a live system, which does not wait.
-    """
-    for publisher in publishers:
-        if wait:
-            publisher.wait_for_subscriber()
-    for publisher in publishers:
-        publisher.attach_pace(limiter)
-        publisher.attach_controls(controls)
+    duration = (end if followers else session.duration) - session.start
+    return RecordResult(paths, duration, counts.samples, counts.valid, max_delay, counts.published)
 
 
 def _compute_slices(
     session: Session,
-    followers: Sequence[Follower],
+    followers: Sequence[ModelFollower],
     duration: float | None,
     limiter: RealTimeLimiter | None,
     controls: RunControls,
@@ -648,21 +464,28 @@ def _compute_slices(
     return compute_paced_slices(session, limiter, controls)
 
 
-def _count_samples(
-    time_slice: TimeSlice,
-    samples: dict[str, int],
-    published_samples: dict[str, int],
-    valid_samples: dict[str, int],
-) -> None:
-    """Add the samples of each sensor in a time slice: all, those published, and those published with valid values."""
-    for name, reading in time_slice.readings.items():
-        samples[name] += reading.time.size
-        published_samples[name] += int(np.count_nonzero(reading.emitted))
-        valid_samples[name] += int(np.count_nonzero(reading.valid & reading.emitted))
+class SampleCounts:
+    """The number of samples of each sensor: `samples`, those `published`, and those published with `valid` values."""
+
+    def __init__(self, world: World) -> None:
+        """Start at 0."""
+        self.samples = {sensor.name: 0 for sensor in world.sensors}
+        self.published, self.valid = dict(self.samples), dict(self.samples)
+
+    def add(self, time_slice: TimeSlice) -> None:
+        """Add the samples of a time slice."""
+        for name, reading in time_slice.readings.items():
+            self.samples[name] += reading.time.size
+            self.published[name] += int(np.count_nonzero(reading.emitted))
+            self.valid[name] += int(np.count_nonzero(reading.valid & reading.emitted))
 
 
 def check_follows(urls: Mapping[str, str], *, speed: float | None, epoch: int, duration: float | None = None) -> None:
-    """Raise `SimulationError` for an invalid duration, a speed or an epoch of a run that follows live systems."""
+    """Check the arguments of a run that follows live systems. Opens no connection.
+
+    Raises `MotionError` for an invalid URL, `SimulationError` for an invalid duration, a speed or an epoch.
+    """
+    check_motion_urls(urls)
     if urls and duration is not None:
         check_duration(duration)
     for name, value in (("speed", speed), ("epoch", epoch or None)):
@@ -671,15 +494,8 @@ def check_follows(urls: Mapping[str, str], *, speed: float | None, epoch: int, d
             raise SimulationError(name, value, allowed=allowed, remedy="omit it")
 
 
-def _make_limiter(
-    speed: float | None,
-    outputs: Sequence[OutputTarget],
-    motion: MotionSource | Mapping[str, MotionSource] | None,
-) -> RealTimeLimiter | None:
-    """Return the pace of a run; None for one as fast as possible, and for one that follows a live system."""
-    sources = motion.values() if isinstance(motion, Mapping) else (motion,)
-    if any(isinstance(source, str) and is_url(source) for source in sources):
-        return None
+def _make_limiter(speed: float | None, outputs: Sequence[OutputTarget]) -> RealTimeLimiter | None:
+    """Return the pace of a run that follows no live system; None for a run as fast as possible."""
     if speed is None and any(isinstance(output, str) and is_url(output) and is_live(output) for output in outputs):
         speed = 1.0
     return None if speed is None else RealTimeLimiter(speed)

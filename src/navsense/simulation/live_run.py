@@ -89,8 +89,8 @@ class Step:
 class StepObserver(Protocol):
     """Gets what a live run measures, and its end.
 
-    A time slice has the samples of one step with their true instants, before any latency: those with a < t <= b of a
-    step from `a` to `b`. With the truth of the links and the current it is what a batch run has for the same instants.
+    A time slice has the samples of one step, with their true instants before any latency. A step from `a` to `b` has
+    those with a < t <= b. The time slice also has the truth of the links and the current, as that of a batch run.
     """
 
     def write(self, time_slice: TimeSlice) -> None:
@@ -106,7 +106,7 @@ class StepObserver(Protocol):
         ...
 
 
-class LiveMotions(Protocol):
+class SupportsAdvance(Protocol):
     """Motions that follow live systems. Their states arrive while the run goes on.
 
     has_ended: true if no states follow.
@@ -121,6 +121,16 @@ class LiveMotions(Protocol):
     def close(self) -> None:
         """Disconnect. A second call does nothing."""
         ...
+
+
+def _end(live_motions: SupportsAdvance | None, end_observer: Callable[[], None] | None) -> None:
+    """End a live run. Live systems are disconnected first: the outputs may wait for their subscribers."""
+    try:
+        if live_motions is not None:
+            live_motions.close()
+    finally:
+        if end_observer is not None:
+            end_observer()
 
 
 def _join_live_readings(readings: list[Reading]) -> Reading:
@@ -333,7 +343,7 @@ class LiveRun:
         driven: Mapping[str, DrivenMotion],
         observer: StepObserver | None = None,
         controls: RunControls | None = None,
-        live_motions: LiveMotions | None = None,
+        live_motions: SupportsAdvance | None = None,
     ) -> None:
         """Start before the first step. `controls` are those of other programs.
 
@@ -345,11 +355,10 @@ class LiveRun:
         self._rate = step_to_rate(session.world.max_step_size)
         self._count = find_first_tick(session.start, self._rate)
         self._closed = False
-        self._slice_end = 0.0
+        self._time = self._slice_end = 0.0
         self._changes: list[RunChange] = []
         # A program that ends without `close` completes its recordings.
-        self._finalizer = None if observer is None else weakref.finalize(self, observer.close)
-        self._disconnect = None if live_motions is None else weakref.finalize(self, live_motions.close)
+        self._finalizer = weakref.finalize(self, _end, live_motions, None if observer is None else observer.close)
         self._tick_cache: TickCache = {}
         sensor_runs, clocks = session.open_sensor_runs(prefetch=PREFETCH), index_clocks(session.world)
         # A driven motion keeps only its last steps, so instants that the sensor asks for again are cached.
@@ -391,7 +400,7 @@ class LiveRun:
     @property
     def time(self) -> float:
         """The end (s) of the last finished step; 0 before the first."""
-        return max(self._count - 1, 0) / self._rate
+        return self._time
 
     def step(self, states: Mapping[str, State] | None = None) -> Step:
         """Finish one step and return it.
@@ -416,7 +425,7 @@ class LiveRun:
             reading = sensor.take_due(end)
             if reading is not None:
                 readings[name] = reading
-        self._count += 1
+        self._count, self._time = self._count + 1, end
         if self._observer is not None:
             self._observer.write(self._make_time_slice(end, truth))
         return Step(end, readings)
@@ -520,13 +529,8 @@ class LiveRun:
         Raises the `RecordingError` of an output that failed. Samples that have not arrived are in the outputs, as in
         those of a batch run.
         """
-        was_open, self._closed = not self._closed, True
-        try:
-            if was_open and self._finalizer is not None:
-                self._finalizer()
-        finally:
-            if self._disconnect is not None:
-                self._disconnect()
+        self._closed = True
+        self._finalizer()
 
     def __enter__(self) -> Self:
         """Return the run itself."""
@@ -534,11 +538,11 @@ class LiveRun:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         """Close the run. After an exception the outputs keep what was published."""
-        if kind is not None and self._observer is not None and self._finalizer is not None and not self._closed:
-            self._closed = True
-            self._finalizer.detach()
-            self._observer.salvage()
-        self.close()
+        self._closed = True
+        if kind is None:
+            self._finalizer()
+        elif self._finalizer.detach() is not None:
+            _end(self._live_motions, None if self._observer is None else self._observer.salvage)
 
 
 class LiveClock:

@@ -289,6 +289,20 @@ def find_common_end(motions: Motions, joint_ends: Mapping[str, float]) -> float:
     return end
 
 
+def find_received_end(motions: Sequence[ReceivedMotion], start: float, duration: float) -> float:
+    """Return the end (s) of a run with the recorded states of live systems, `duration` (s) after its `start` (s).
+
+    It is that of the run that followed the live systems with this duration: the first state at or after the duration,
+    or the last state that all recorded motions have. Raises `SimulationError` if no state is at or after the duration.
+    """
+    stop, last = start + duration, max(motion.last_time for motion in motions)
+    if last < stop:
+        allowed = f"must be at most {last - start!r} s, where the recorded states end"
+        raise SimulationError("duration", duration, allowed=allowed, remedy="give a shorter duration")
+    first = min(float(motion.list_times(stop, math.inf)[0]) for motion in motions if motion.last_time >= stop)
+    return min(math.nextafter(first, math.inf), *(motion.end for motion in motions))
+
+
 def prepare(
     world: World,
     duration: float | None,
@@ -303,6 +317,7 @@ def prepare(
 ) -> Session:
     """Check all arguments and return the session. A live session has no end.
 
+    duration: s, from the start of the session on. None: until the first motion ends.
     driven_links: motions of the links that do not move with their model, by full name.
 
     The world of the session contains the motions of the run, so that a recording stores them. With one run it contains
@@ -318,12 +333,14 @@ def prepare(
     currents = () if current_field is None else tuple(realise(current_field, seed, run) for run in runs)
     if len(currents) == 1:
         world = replace(world, environment=replace(world.environment, current=currents[0]))
+    received = [motion for motion in map(get_base, model_motions.values()) if isinstance(motion, ReceivedMotion)]
+    start = max((motion.start for motion in received), default=0.0)
     if live:
         seconds = math.inf
     else:
         seconds = check_duration(find_common_end(model_motions, joint_ends) if duration is None else duration)
+        seconds = seconds if duration is None or not received else find_received_end(received, start, duration)
         check_motion_ends(model_motions, seconds, joint_ends)
-    received = [motion.start for motion in map(get_base, model_motions.values()) if isinstance(motion, ReceivedMotion)]
     scene = build_scene(world, model_motions, driven_links)
     return Session(
         world=world,
@@ -344,5 +361,5 @@ def prepare(
         has_random_current=current_field is not None and bool(list_random_names(current_field)),
         current_model=current_field,
         environments={sensor.name: make_environment(world, sensor, scene) for sensor in world.sensors},
-        start=max(received, default=0.0),
+        start=start,
     )

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
-from typing import Protocol
+from typing import Literal, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 from navsense.core.errors import FieldError, MotionError, RecordingError, Where
@@ -57,6 +57,10 @@ class StreamUrl:
         """Return the text of the URL with its host and another port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return urlsplit(self.text)._replace(netloc=f"{host}:{port}").geturl()
+
+
+UrlPurpose = Literal["output", "motion", "current"]
+"""What a run uses a URL for. Each purpose has its own options."""
 
 
 class Pace(Protocol):
@@ -164,7 +168,7 @@ class Publisher(RecordingWriter):
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Another program that a batch run can publish to.
+    """Another program that a run can publish to, or that sends states or the velocity of the water to a run.
 
     scheme: of its URLs, in lower case.
     name: the name in messages.
@@ -178,6 +182,7 @@ class Stream:
     motion_options: the names of the options that a URL of a motion can have.
     motion_format: the form of these URLs.
     open_current: connects, and returns the subscriber of a current. Raises `FieldError`. None: the stream sends none.
+    current_options: the names of the options that a URL of a current can have.
 
     >>> stream = ns.streams.list_streams()[0]
     >>> stream.scheme, stream.url_format
@@ -195,6 +200,13 @@ class Stream:
     motion_options: tuple[str, ...] = ()
     motion_format: str = ""
     open_current: Callable[[StreamUrl], CurrentSubscriber] | None = None
+    current_options: tuple[str, ...] = ()
+
+    def list_options(self, purpose: UrlPurpose) -> tuple[str, ...]:
+        """Return the names of the options that a URL can have."""
+        if purpose == "output":
+            return self.options
+        return self.current_options if purpose == "current" else (*self.motion_options, *RUN_OPTIONS)
 
 
 ENTRY_POINTS = "navsense.streams"
@@ -235,8 +247,8 @@ def find_stream(scheme: str, where: Where) -> Stream:
     return _STREAMS[scheme]
 
 
-def parse_url(text: str, *, is_motion: bool = False) -> tuple[Stream, StreamUrl]:
-    """Return the parts of the URL of an output or of a motion, and its stream. Raises `RecordingError`."""
+def parse_url(text: str, purpose: UrlPurpose = "output") -> tuple[Stream, StreamUrl]:
+    """Return the parts of a URL, and its stream. Raises `RecordingError`."""
     where = Where(text)
     if "://" not in text:
         raise RecordingError("URL without //", where=where, allowed="must be SCHEME://HOST:PORT")
@@ -252,13 +264,13 @@ def parse_url(text: str, *, is_motion: bool = False) -> tuple[Stream, StreamUrl]
         port_text, allowed = parts.netloc.rpartition(":")[2], "must be a number from 0 to 65535; 0 selects a free port"
         raise RecordingError("port", port_text, where=where, allowed=allowed) from error
     if parts.username is not None or parts.fragment:
-        allowed = f"must be {stream.motion_format if is_motion else stream.url_format}"
+        allowed = f"must be {stream.url_format if purpose == 'output' else stream.motion_format}"
         raise RecordingError("URL with a user name or a fragment", where=where, allowed=allowed)
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    known = (*stream.motion_options, *RUN_OPTIONS) if is_motion else stream.options
+    names = stream.list_options(purpose)
     for option in options:
-        if option not in known:
-            allowed = f"must be one of {', '.join(known)}" if known else "the stream has no options"
+        if option not in names:
+            allowed = f"must be one of {', '.join(names)}" if names else "the stream has no options"
             raise RecordingError("option of the URL", option, where=where, allowed=allowed)
     return stream, StreamUrl(text, parts.scheme, host, port, parts.path, options)
 
@@ -311,8 +323,14 @@ def open_subscriber(text: str, frame: DrivenFrame) -> Subscriber:
     ...     print(str(error).partition(";")[0])
     foxglove://127.0.0.1:8765: scheme of the motion: foxglove
     """
+    connect, url = parse_motion_url(text)
+    return connect(url, frame)
+
+
+def parse_motion_url(text: str) -> tuple[Callable[[StreamUrl, DrivenFrame], Subscriber], StreamUrl]:
+    """Return what connects to the live system of a URL, and the URL. Raises `MotionError`. Opens no connection."""
     try:
-        stream, url = parse_url(text, is_motion=True)
+        stream, url = parse_url(text, "motion")
     except RecordingError as error:
         where = error.where or Where(text)
         raise MotionError(error.what, error.value, allowed=error.allowed, where=where, remedy=error.remedy) from error
@@ -320,7 +338,7 @@ def open_subscriber(text: str, frame: DrivenFrame) -> Subscriber:
         schemes = [other.scheme for other in list_streams() if other.open_subscriber is not None]
         allowed = f"sends no states; must be one of {', '.join(schemes)}" if schemes else "sends no states"
         raise MotionError("scheme of the motion", stream.scheme, allowed=allowed, where=Where(text))
-    return stream.open_subscriber(url, frame)
+    return stream.open_subscriber, url
 
 
 def open_current(text: str) -> CurrentSubscriber:
@@ -334,8 +352,14 @@ def open_current(text: str) -> CurrentSubscriber:
     ...     print(str(error).partition(";")[0])
     foxglove://127.0.0.1:8765: scheme of the current: foxglove
     """
+    connect, url = parse_current_url(text)
+    return connect(url)
+
+
+def parse_current_url(text: str) -> tuple[Callable[[StreamUrl], CurrentSubscriber], StreamUrl]:
+    """Return what connects to the live system of a URL, and the URL. Raises `FieldError`. Opens no connection."""
     try:
-        stream, url = parse_url(text, is_motion=True)
+        stream, url = parse_url(text, "current")
     except RecordingError as error:
         where = error.where or Where(text)
         raise FieldError(error.what, error.value, allowed=error.allowed, where=where, remedy=error.remedy) from error
@@ -343,4 +367,4 @@ def open_current(text: str) -> CurrentSubscriber:
         schemes = [other.scheme for other in list_streams() if other.open_current is not None]
         allowed = f"sends no current; must be one of {', '.join(schemes)}"
         raise FieldError("scheme of the current", stream.scheme, allowed=allowed, where=Where(text))
-    return stream.open_current(url)
+    return stream.open_current, url

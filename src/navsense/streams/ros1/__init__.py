@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from navsense.streams.ros1.currents import open_current
+from navsense.streams.ros1.currents import CURRENT_OPTIONS, open_current
 from navsense.streams.ros1.publisher import Ros1Publisher, check
 from navsense.streams.ros1.subscriber import open_subscriber
 from navsense.streams.ros1.subscriber_node import NODE_OPTIONS
@@ -24,5 +24,6 @@ STREAMS = (
         motion_options=(*MOTION_OPTIONS, "twist", *NODE_OPTIONS),
         motion_format="ros1://HOST:PORT?topic=TOPIC",
         open_current=open_current,
+        current_options=CURRENT_OPTIONS,
     ),
 )

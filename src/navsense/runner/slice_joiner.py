@@ -14,26 +14,26 @@ LONGEST_JOINED_SLICE = 0.25
 """Simulated time (s) after which time slices are written."""
 
 
-class JoinedSliceWriter(RecordingWriter):
+class SliceJoiner(RecordingWriter):
     """Joins consecutive time slices and passes them to another writer."""
 
     def __init__(self, writer: RecordingWriter) -> None:
         """Start without a time slice."""
         self._writer = writer
-        self._waiting: list[TimeSlice] = []
+        self._slices: list[TimeSlice] = []
 
     def write(self, time_slice: TimeSlice) -> None:
         """Keep a time slice, or write all of them. Raises `RecordingError` if they cannot be written."""
-        self._waiting.append(time_slice)
-        if time_slice.end - self._waiting[0].start >= LONGEST_JOINED_SLICE:
+        self._slices.append(time_slice)
+        if time_slice.end - self._slices[0].start >= LONGEST_JOINED_SLICE:
             self._flush()
 
     def _flush(self) -> None:
         """Write the time slices as one."""
-        waiting, self._waiting = self._waiting, []
-        if waiting:
-            changes = tuple(change for time_slice in waiting for change in time_slice.changes)
-            self._writer.write(TimeSlice(waiting[0].start, waiting[-1].end, *collect(waiting), changes))
+        slices, self._slices = self._slices, []
+        if slices:
+            changes = tuple(change for time_slice in slices for change in time_slice.changes)
+            self._writer.write(TimeSlice(slices[0].start, slices[-1].end, *collect(slices), changes))
 
     def close(self) -> None:
         """Write the rest and complete the recording. Raises `RecordingError` if this fails."""
@@ -53,5 +53,5 @@ class JoinedSliceWriter(RecordingWriter):
 
     def abort(self) -> None:
         """Give up the recording."""
-        self._waiting = []
+        self._slices = []
         self._writer.abort()
