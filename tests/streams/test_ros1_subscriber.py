@@ -664,6 +664,8 @@ def test_refusal_of_a_publisher_is_a_warning(
         ([0, 10, 20], [0, 10, 20], ""),
         ([0, 0, 0], None, "the messages have the stamp 0; they get the time of receipt"),
         ([0, 10**18, 10**18 + 1], [10**18, 10**18 + 1], ""),
+        ([0, SECOND, SECOND + 10], [0, SECOND, SECOND + 10], ""),
+        ([0, 500_020_000_000, 500_040_000_000], [500_020_000_000, 500_040_000_000], ""),
         ([10**18, 0, 10**18 + 1], [10**18, 10**18 + 1], "with the stamp 0 after Unix time, which is dropped"),
         ([10, 20, 15], [10, 20, 15], ""),
     ],

@@ -1,7 +1,8 @@
 """The stamps of received messages: that of the header, the time of /clock, or the time of receipt.
 
 - A type with a header has its stamp. A stamp of 0 is the start of a simulation, a node that starts before its clock, or
-  a publisher that sets none. The second message tells, unless a node publishes /clock: then 0 is a time.
+  a publisher that sets none. The second message tells, unless a node publishes /clock: then 0 is a time. A second stamp
+  within `START_GAP` makes the first message the start of a simulation; a later one drops it.
 - A type without a header gets the last time of /clock, if a node publishes it. Of the messages of one time of /clock,
   the first one counts. Without /clock it gets the time of receipt.
 """
@@ -25,6 +26,10 @@ CLOCK = "/clock"
 
 UNIX_STAMP = 10**18
 """ns, the year 2001. Stamps from it on are Unix time, earlier ones are times of a simulation."""
+
+START_GAP = 10**9
+"""Largest time (ns) from the start of a simulation to its second message. A node of rospy or roscpp on simulated time
+sends the stamp 0 until it receives /clock, which can then be at any time."""
 
 Item = TypeVar("Item")
 
@@ -94,7 +99,7 @@ class Stamps(Generic[Item]):
             if is_unknown:
                 text = "the messages have the stamp 0; they get the time of receipt"
                 self._warnings.add("stamps", "", text)
-            if self._pending is not None and (is_unknown or stamp < UNIX_STAMP):
+            if self._pending is not None and (is_unknown or stamp <= START_GAP):
                 self._put(self._pending[0] if is_unknown else 0, self._pending[1])
             self._pending = None
         if self._source == "receipt":
