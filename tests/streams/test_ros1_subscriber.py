@@ -27,15 +27,17 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 import navsense as ns
 from navsense import streams
-from navsense.core.errors import FieldError, MotionError
+from navsense.core.errors import FieldError, MotionError, Where
 from navsense.motion import CommandLimits, Drive, attach, velocity_commands
 from navsense.motion.base import LogContext
 from navsense.motion.driven import state_row
 from navsense.recordings.recorded_motion import load_motion
 from navsense.streams import DrivenFrame, StampedState, Subscriber
 from navsense.streams.ros1 import master as master_module
+from navsense.streams.ros1 import stamps as stamps_module
 from navsense.streams.ros1 import subscription as subscription_module
 from navsense.streams.ros1.currents import CURRENT_TYPES
+from navsense.streams.ros1.node import Ros1Node, Ros1Topic
 from navsense.streams.ros1.states import CLOCK_MD5, MOTION_TYPES
 from tests.streams.network_namespace import network_namespace
 from tests.streams.ros1_peers import RosMaster, RosPublisher
@@ -673,12 +675,15 @@ def test_refusal_of_a_publisher_is_a_warning(
 def test_stamps(
     master: RosMaster,
     publish: Callable[..., RosPublisher],
+    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     sent: list[int],
     expected: list[int] | None,
     warning: str,
 ) -> None:
     """A stamp of 0 is the start of a simulation, a publisher before its clock, or one without stamps."""
+    if expected is None:
+        monkeypatch.setattr(stamps_module, "DECISION_TIME", 0.0)
     publisher, before = publish(STAMPED), time.time_ns()
     with subscribe(master) as subscriber:
         wait_for(lambda: publisher.headers)
@@ -690,6 +695,110 @@ def test_stamps(
     else:
         assert stamps == expected
     assert [text.partition(": ")[2].endswith(warning) for text in caplog.messages] == [True] * bool(warning)
+
+
+@pytest.fixture
+def start_clock(publish: Callable[..., RosPublisher]) -> Callable[..., RosPublisher]:
+    """Return a function that starts a node that publishes /clock, and sends a time (ns)."""
+
+    def start(stamp: int) -> RosPublisher:
+        clock = publish("rosgraph_msgs/Clock", "/clock", node="/simulator")
+        wait_for(lambda: clock.headers)
+        clock.send(struct.pack("<II", stamp // SECOND, stamp % SECOND))
+        return clock
+
+    return start
+
+
+@pytest.mark.parametrize("sends_stamps", [True, False])
+def test_simulated_time_waits_for_the_clock(
+    master: RosMaster,
+    publish: Callable[..., RosPublisher],
+    start_clock: Callable[[int], RosPublisher],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    sends_stamps: bool,
+) -> None:
+    """A node that starts before its clock, as rospy does, and one that sets no stamps: their times are simulated."""
+    monkeypatch.setattr(stamps_module, "DECISION_TIME", 0.0)
+    master.parameters["/use_sim_time"] = True
+    publisher, zero = publish(STAMPED), build(STAMPED, 0, (9, 0, 0, 1, 0, 0, 0))
+    with subscribe(master) as subscriber:
+        wait_for(lambda: publisher.headers)
+        publisher.send(*[zero] * 3)
+        wait_for(lambda: "waiting for the first message of /clock" in caplog.text)
+        start_clock(500 * SECOND)
+        wait_for(lambda: subscriber._stamps.clock.time)  # type: ignore[attr-defined]
+        stamp = 500 * SECOND + 1 if sends_stamps else 0
+        publisher.send(build(STAMPED, stamp, (1, 0, 0, 1, 0, 0, 0)))
+        (state,) = take(subscriber, 1)
+    assert (state.stamp, state.state.pose.position[0]) == (500 * SECOND + sends_stamps, 1.0)
+    warnings = [text.partition(": topic /odom: ")[2] for text in caplog.messages]
+    assert warnings[1:] == [] if sends_stamps else ["the messages have the stamp 0; they get the time of /clock"]
+
+
+def test_stamps_that_begin_after_stamps_of_zero_are_an_error(
+    master: RosMaster, publish: Callable[..., RosPublisher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stamps_module, "DECISION_TIME", 0.0)
+    publisher = publish(STAMPED)
+    with subscribe(master) as subscriber:
+        wait_for(lambda: publisher.headers)
+        publisher.send(*(build(STAMPED, stamp, (0, 0, 0, 1, 0, 0, 0)) for stamp in (0, 0, 5 * SECOND)))
+        problem = "the messages have stamps from 5.000000000 s on, but had the stamp 0 before; start the clock"
+        assert take_error(subscriber).startswith(f"topic /odom: {problem}")
+
+
+def test_clock_that_cannot_be_reached_at_first_is_used_later(
+    master: RosMaster, publish: Callable[..., RosPublisher], start_clock: Callable[[int], RosPublisher]
+) -> None:
+    """States before the first message of /clock have no time."""
+    master.registerPublisher("/simulator", "/clock", "rosgraph_msgs/Clock", "http://127.0.0.1:9/")
+    publisher, message = publish(POSE), build(POSE, 0, draw(1)[0, :7])
+    with subscribe(master) as subscriber:
+        wait_for(lambda: publisher.headers)
+        publisher.send(message)
+        start_clock(5 * SECOND)
+        wait_for(lambda: subscriber._stamps.clock.time)  # type: ignore[attr-defined]
+        publisher.send(message)
+        assert [one.stamp for one in take(subscriber, 1)] == [5 * SECOND]
+
+
+def test_clock_that_starts_after_the_states_is_a_warning(
+    master: RosMaster,
+    publish: Callable[..., RosPublisher],
+    start_clock: Callable[[int], RosPublisher],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    publisher, message = publish(POSE), build(POSE, 0, draw(1)[0, :7])
+    with subscribe(master) as subscriber:
+        wait_for(lambda: publisher.headers)
+        publisher.send(message)
+        states = take(subscriber, 1)
+        start_clock(5 * SECOND)
+        wait_for(lambda: subscriber._stamps.clock.time)  # type: ignore[attr-defined]
+        publisher.send(message, message)
+        states += take(subscriber, 2)
+    assert states[0].stamp < states[1].stamp <= states[2].stamp < time.time_ns()
+    problem = "/clock has a publisher now, but the messages keep the time of receipt; start the run again"
+    assert [text.partition(": topic /odom: ")[2] for text in caplog.messages] == [problem]
+
+
+def test_clock_of_the_own_run_is_not_followed(
+    master: RosMaster, publish: Callable[..., RosPublisher], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A clock that waits for the states, and states that wait for the clock, would wait for ever."""
+    own = Ros1Node("127.0.0.1", caller_id="/own", master_uri=master.uri, name="own", where=Where("own"))
+    own.add_topic(Ros1Topic("/clock", "rosgraph_msgs/Clock", CLOCK_MD5, ""))
+    master.registerPublisher("/own", "/clock", "rosgraph_msgs/Clock", own.uri)
+    publisher, before = publish(POSE), time.time_ns()
+    with subscribe(master) as subscriber:
+        wait_for(lambda: publisher.headers)
+        publisher.send(build(POSE, 0, draw(1)[0, :7]))
+        assert take(subscriber, 1)[0].stamp > before
+    assert own.subscriber_count == 0
+    own.stop()
+    assert not caplog.messages
 
 
 def test_stamps_of_two_clocks_are_an_error(master: RosMaster, publish: Callable[..., RosPublisher]) -> None:
@@ -978,6 +1087,17 @@ def test_velocity_commands_move_the_model(
     assert np.abs(received[smooth, 7:10] - block.velocity_w[smooth]).max() < 1e-12
     assert np.abs(received[smooth, 10:13] - block.angular_velocity_b[smooth]).max() < 1e-12
     assert not caplog.messages
+
+
+def test_commands_wait_for_the_clock_of_a_simulation(
+    master: RosMaster, publish: Callable[..., RosPublisher], start_clock: Callable[[int], RosPublisher]
+) -> None:
+    """The run can start before the simulator."""
+    master.parameters["/use_sim_time"] = True
+    publish("geometry_msgs/Twist", "/cmd_vel")
+    with subscribe(master, "") as subscriber:
+        start_clock(7 * SECOND)
+        assert take(subscriber, 1)[0].stamp == 7 * SECOND
 
 
 def test_commands_that_a_drive_ignores_are_one_warning(

@@ -35,6 +35,10 @@ class MasterError(Exception):
     """The master does not answer, or not as a master does. The text says how."""
 
 
+class RejectionError(MasterError):
+    """The master rejects a call. The text says why."""
+
+
 @dataclass(frozen=True)
 class Registration:
     """A topic or a service to register.
@@ -82,7 +86,7 @@ class Master:
         self._thread = threading.Thread(target=self._keep_registered, name="navsense-ros1-master", daemon=True)
 
     def call(self, method: str, *arguments: Any, timeout: float = CALL_TIMEOUT) -> Any:
-        """Return the value of a call of the Master API. Raises `MasterError`."""
+        """Return the value of a call of the Master API or of the Parameter Server API. Raises `MasterError`."""
         try:
             answer = xmlrpc.call(self._address, method, (self._caller_id, *arguments), timeout)
         except OSError as error:
@@ -93,7 +97,7 @@ class Master:
         if not (isinstance(answer, list) and len(answer) == 3 and isinstance(answer[0], int)):
             raise MasterError("does not answer as a ROS master: the result is not (code, text, value)")
         if answer[0] != 1:
-            raise MasterError(f"rejects {method}: {str(answer[1])[:200]}")
+            raise RejectionError(f"rejects {method}: {str(answer[1])[:200]}")
         return answer[2]
 
     def start(self, registrations: Iterable[Registration]) -> None:
@@ -106,6 +110,13 @@ class Master:
         """Return the publishers of each topic, and the type of each topic. Raises `MasterError`."""
         publishers = _parse_nodes(self.call("getSystemState"), 0)
         return publishers, {name: str(kind) for name, kind in _parse_pairs(self.call("getTopicTypes"))}
+
+    def has_simulated_time(self) -> bool:
+        """Return the parameter /use_sim_time, False if it is not set. Raises `MasterError`."""
+        try:
+            return bool(self.call("getParam", "/use_sim_time"))
+        except RejectionError:
+            return False
 
     def add(self, registration: Registration) -> None:
         """Register a topic or a service soon."""

@@ -50,6 +50,15 @@ SUCCESS, ERROR = 1, -1
 """Codes of the results of the Slave API."""
 
 
+_own_uris: set[str] = set()
+"""URIs of the nodes of this process."""
+
+
+def is_own_node(uri: str) -> bool:
+    """Return True for the URI of a node of this process."""
+    return uri in _own_uris
+
+
 class Packet(NamedTuple):
     """Bytes of messages in the form of TCPROS, each with its length, and the number of messages."""
 
@@ -191,6 +200,7 @@ class Ros1Node:
             for resource in (self._listener, self._wake_receiver, self._wake_sender, self._selector):
                 resource.close()
             raise make_no_thread_error(where) from error
+        _own_uris.add(self.uri)
 
     @property
     def uri(self) -> str:
@@ -263,6 +273,7 @@ class Ros1Node:
         self._ending.set()
         self._wake()
         self._thread.join(5.0)
+        _own_uris.discard(self.uri)
         for topic in self._topics.values():
             if topic.dropped:
                 count = format_count(topic.dropped, "message")
