@@ -27,7 +27,7 @@ from navsense.core.errors import MotionError, NavsenseError, RecordingError, Whe
 from navsense.core.pose import Pose, ensure_unit, rotate
 from navsense.core.typing import Vector
 from navsense.motion.driven import Frame, State, state_row
-from navsense.streams.ros1.commands import STEP, CommandStates
+from navsense.streams.command_states import STEP, CommandStates
 from navsense.streams.ros1.master import MasterError
 from navsense.streams.ros1.stamps import Stamps
 from navsense.streams.ros1.states import (
@@ -278,8 +278,8 @@ class Ros1Subscriber(Subscriber):
         with self._lock:
             self._choice.accepts(connection, "the last command counts")
             try:
-                ignored = commands.follow(twist)
-            except ValueError as error:
+                ignored = commands.link.set_command(twist.linear, twist.angular)
+            except MotionError as error:
                 self._warn("numbers", connection, f"sent an invalid command, which is dropped: {error}")
                 return
             if ignored:
