@@ -19,6 +19,7 @@ import xmlrpc.client
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -31,14 +32,17 @@ from navsense.core.errors import FieldError, MotionError, Where
 from navsense.motion import CommandLimits, Drive, attach, velocity_commands
 from navsense.motion.base import LogContext
 from navsense.motion.driven import state_row
+from navsense.motion.velocity_commands import CommandedLink
 from navsense.recordings.recorded_motion import load_motion
 from navsense.streams import DrivenFrame, StampedState, Subscriber
 from navsense.streams.ros1 import master as master_module
 from navsense.streams.ros1 import stamps as stamps_module
 from navsense.streams.ros1 import subscription as subscription_module
 from navsense.streams.ros1.currents import CURRENT_TYPES
+from navsense.streams.ros1.master import Master, Registration
 from navsense.streams.ros1.node import Ros1Node, Ros1Topic
 from navsense.streams.ros1.states import CLOCK_MD5, MOTION_TYPES
+from navsense.streams.ros1.subscriber import Ros1Subscriber
 from tests.streams.network_namespace import network_namespace
 from tests.streams.ros1_peers import RosMaster, RosPublisher
 
@@ -1098,6 +1102,64 @@ def test_commands_wait_for_the_clock_of_a_simulation(
     with subscribe(master, "") as subscriber:
         start_clock(7 * SECOND)
         assert take(subscriber, 1)[0].stamp == 7 * SECOND
+
+
+THREADS = {
+    "commands": (CommandedLink, "advance", "topic /cmd_vel: velocity commands: internal error: "),
+    "master": (Master, "_update", "topic /cmd_vel: ROS master: internal error: "),
+    "node": (Ros1Node, "_handle_events", "topic /cmd_vel: the node was shut down: internal error: "),
+    "connection": (Ros1Subscriber, "handle", "topic /cmd_vel: node /gazebo: internal error: "),
+}
+
+
+@pytest.mark.parametrize("thread", THREADS)
+def test_unexpected_error_in_a_thread_ends_the_states(
+    master: RosMaster, publish: Callable[..., RosPublisher], monkeypatch: pytest.MonkeyPatch, thread: str
+) -> None:
+    """A thread that ended without a word would let the run wait for ever."""
+    owner, method, problem = THREADS[thread]
+    publisher = publish("geometry_msgs/Twist", "/cmd_vel")
+
+    def crash(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("test")
+
+    with subscribe(master, "?topic=/cmd_vel") as subscriber:
+        wait_for(lambda: publisher.headers)
+        monkeypatch.setattr(owner, method, crash)
+        if thread == "master":
+            subscriber._node.master.add(Registration("/x", "*"))  # type: ignore[attr-defined]
+        if thread == "node":
+            parts = urlsplit(master.subscribers["/cmd_vel"][subscriber._node.caller_id])  # type: ignore[attr-defined]
+            socket.create_connection((parts.hostname, parts.port)).close()
+        publisher.send(encode("geometry_msgs/Twist", twist((0.5,) * 6)))
+        assert take_error(subscriber) == f"{problem}ZeroDivisionError('test')"
+
+
+@pytest.mark.parametrize("name", ["navsense-commands", "navsense-ros1-master", "navsense-ros1"])
+def test_missing_thread_is_an_error(master: RosMaster, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The system limits the number of threads."""
+    start = threading.Thread.start
+
+    def limit(thread: threading.Thread) -> None:
+        if thread.name == name:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limit)
+    query = "?topic=/cmd_vel&type=geometry_msgs/Twist"
+    with pytest.raises(MotionError, match="cannot start another thread"), subscribe(master, query) as subscriber:
+        take(subscriber, 1_000_000)
+
+
+def test_times_of_receipt_do_not_go_back_with_the_time_of_the_system(
+    master: RosMaster, publish: Callable[..., RosPublisher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish("geometry_msgs/Twist", "/cmd_vel")
+    with subscribe(master, "") as subscriber:
+        states, now = take(subscriber, 1), time.time_ns
+        monkeypatch.setattr(time, "time_ns", lambda: now() - 100 * SECOND)
+        states += take(subscriber, 5)
+    assert {after.stamp - one.stamp for one, after in itertools.pairwise(states)} == {20_000_000}
 
 
 def test_commands_that_a_drive_ignores_are_one_warning(

@@ -7,6 +7,7 @@ most `STEP`. Stamps of commands are not read. A jump of the velocity becomes a r
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 
@@ -14,6 +15,8 @@ from navsense.core.errors import MotionError
 from navsense.motion.driven import State
 from navsense.motion.velocity_commands import CommandedLink
 from navsense.streams.subscriber import DrivenFrame
+
+LOG = logging.getLogger(__name__)
 
 STEP = 20_000_000
 """ns between two states."""
@@ -75,3 +78,6 @@ class CommandStates:
                     self._put(last, self.link.state)
         except MotionError as error:
             self._fail(str(error))
+        except Exception as error:
+            LOG.exception("velocity commands")
+            self._fail(f"velocity commands: internal error: {error!r}")

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from navsense.core.errors import Where
 from navsense.core.text import format_count
+from navsense.recordings.base import make_no_thread_error
 from navsense.streams.ros1 import xmlrpc
 
 LOG = logging.getLogger(__name__)
@@ -71,12 +73,15 @@ class Master:
         caller_id: str,
         caller_api: str,
         name: str,
+        fail: Callable[[str], None],
         loss: str = "connected subscribers stay, new ones find nothing",
     ) -> None:
         """Store the address of the master, the name and the URI of the node.
 
-        Log messages begin with `name`. `loss` is the effect of a lost master.
+        Log messages begin with `name`. `fail` is called if the thread ends after an unexpected error. `loss` is the
+        effect of a lost master.
         """
+        self._fail = fail
         self._loss = loss
         self._address, self._caller_id, self._caller_api, self._name = (host, port), caller_id, caller_api, name
         self._wanted: list[Registration] = []
@@ -101,10 +106,13 @@ class Master:
         return answer[2]
 
     def start(self, registrations: Iterable[Registration]) -> None:
-        """Register the first topics, and start the thread. Raises `MasterError`, and `RuntimeError` without it."""
+        """Register the first topics, and start the thread. Raises `MasterError`, and `RecordingError` without it."""
         self._wanted = list(registrations)
         self._register(self._wanted)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            raise make_no_thread_error(Where(self._name)) from error
 
     def list_topics(self) -> tuple[dict[str, list[str]], dict[str, str]]:
         """Return the publishers of each topic, and the type of each topic. Raises `MasterError`."""
@@ -140,23 +148,30 @@ class Master:
             self._registered.pop()
 
     def _keep_registered(self) -> None:
-        while not self._ending.is_set():
-            is_due = not self._wake.wait(CHECK_PERIOD)
-            self._wake.clear()
-            if self._ending.is_set():
-                return
-            try:
-                if is_due and not self._knows_node():
-                    self._registered.clear()
-                    LOG.warning("%s: the master was restarted; the topics are registered again", self._name)
-                self._register([one for one in self._wanted if one not in self._registered])
-                if self._is_lost:
-                    LOG.warning("%s: the master answers again", self._name)
-                self._is_lost = False
-            except MasterError as error:
-                if not self._is_lost:
-                    LOG.warning("%s: the master %s; %s", self._name, error, self._loss)
-                self._is_lost = True
+        try:
+            while not self._ending.is_set():
+                is_due = not self._wake.wait(CHECK_PERIOD)
+                self._wake.clear()
+                if not self._ending.is_set():
+                    self._update(check=is_due)
+        except Exception as error:
+            LOG.exception("%s: ROS master", self._name)
+            self._fail(f"ROS master: internal error: {error!r}")
+
+    def _update(self, *, check: bool) -> None:
+        """Register new topics and services; all of them if a check finds that the master lost them."""
+        try:
+            if check and not self._knows_node():
+                self._registered.clear()
+                LOG.warning("%s: the master was restarted; the topics are registered again", self._name)
+            self._register([one for one in self._wanted if one not in self._registered])
+            if self._is_lost:
+                LOG.warning("%s: the master answers again", self._name)
+            self._is_lost = False
+        except MasterError as error:
+            if not self._is_lost:
+                LOG.warning("%s: the master %s; %s", self._name, error, self._loss)
+            self._is_lost = True
 
     def _knows_node(self) -> bool:
         """Return False if the master has lost the registrations."""

@@ -107,6 +107,7 @@ class Stamps(Generic[Item]):
         self.clock = ClockTopic(node, fail) if needs_clock else None
         self._pending: Item | None = None
         self._source: Source = ""
+        self._offset = time.time_ns() - time.monotonic_ns()
         self._first_look = self._first_zero = math.nan
         self._last: int | None = None
 
@@ -128,12 +129,16 @@ class Stamps(Generic[Item]):
             LOG.info("%s: %s: the messages have no stamp; %s", self._node.url, self._topic, EFFECTS[self._source])
         self._put_without_stamp(received, item)
 
+    def read_system_time(self) -> int:
+        """Return the time of the system (ns), from a clock that nobody sets: it never goes back."""
+        return self._offset + time.monotonic_ns()
+
     def read_time(self) -> int | None:
         """Return the time now (ns): of /clock, None before its first message, or of the system."""
         self._source = self._source or self._find_source()
         if self._source == "receipt":
             self._warn_of_late_clock()
-            return time.time_ns()
+            return self.read_system_time()
         return self.clock.time if self.clock is not None else None
 
     def _put_with_stamp(self, stamp: int, item: Item, sender: Connection) -> None:

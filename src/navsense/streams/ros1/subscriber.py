@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from dataclasses import dataclass
 
 from navsense.core.errors import MotionError, NavsenseError, RecordingError, Where
@@ -264,7 +263,13 @@ class Ros1Subscriber(Subscriber):
         """Start to send states, if the topic has velocity commands. The caller holds the lock, or is the only one."""
         is_command = bool(self._type) and MOTION_TYPES[self._type].kind == "commands"
         if is_command and self._commands is None:
-            self._commands = CommandStates(self._frame, get_time=self._stamps.read_time, put=self.put, fail=self.fail)
+            read_time = self._stamps.read_time
+            try:
+                self._commands = CommandStates(self._frame, get_time=read_time, put=self.put, fail=self.fail)
+            except RuntimeError:
+                remedy = "end other programs or raise the limit on processes (ulimit -u)"
+                self.fail("the system cannot start another thread", remedy=remedy)
+                return
             drive = f" of {self._frame.drive.name}" if self._frame.drive else ""
             LOG.info("%s: %s: velocity commands%s, a state every %.3g s", self.url, self.topic, drive, STEP * 1e-9)
 
@@ -287,7 +292,7 @@ class Ros1Subscriber(Subscriber):
 
     def handle(self, connection: Connection, message: bytes) -> None:
         """Queue the state in a message. Invalid messages are dropped, with one warning for each cause and node."""
-        received = time.time_ns()
+        received = self._stamps.read_system_time()
         if self._commands is not None:
             self._handle_command(connection, self._commands, message)
             return

@@ -67,6 +67,7 @@ class SubscriberNode:
             caller_id=self.caller_id,
             caller_api=self._node.uri,
             name=self.url,
+            fail=fail,
             loss="connected publishers stay, new ones are not found",
         )
 
@@ -89,7 +90,10 @@ class SubscriberNode:
         return subscription
 
     def start(self) -> None:
-        """Register the subscriptions and connect to their publishers. Raises `MasterError` and `RuntimeError`."""
+        """Register the subscriptions and connect to their publishers.
+
+        Raises `MasterError`, and `RecordingError` if the system starts no more threads.
+        """
         with self._lock:
             self._is_started = True
             # /clock is the last subscription. It is registered first, because messages of the others need its time.
