@@ -18,6 +18,7 @@ import time
 import xmlrpc.client
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -37,12 +38,14 @@ from navsense.recordings.recorded_motion import load_motion
 from navsense.streams import DrivenFrame, StampedState, Subscriber
 from navsense.streams.ros1 import master as master_module
 from navsense.streams.ros1 import stamps as stamps_module
+from navsense.streams.ros1 import subscriber_node as subscriber_node_module
 from navsense.streams.ros1 import subscription as subscription_module
 from navsense.streams.ros1.currents import CURRENT_TYPES
-from navsense.streams.ros1.master import Master, Registration
+from navsense.streams.ros1.master import Master, MasterError, Registration
 from navsense.streams.ros1.node import Ros1Node, Ros1Topic
 from navsense.streams.ros1.states import CLOCK_MD5, MOTION_TYPES
 from navsense.streams.ros1.subscriber import Ros1Subscriber
+from navsense.streams.ros1.subscription import Subscription
 from tests.streams.network_namespace import network_namespace
 from tests.streams.ros1_peers import RosMaster, RosPublisher
 
@@ -462,6 +465,62 @@ def test_master_that_vanishes_is_a_warning(
     later.vanish()
     second.close()
     assert "connected publishers stay, new ones are not found" in caplog.text
+
+
+def test_closing_waits_once_for_all_peers(
+    master: RosMaster, publish: Callable[..., RosPublisher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All connections are closed before the first wait. Peers that do not answer take the time of one wait together."""
+    now, closed = 0.0, []
+    close, unregister = Subscription.close, Master.close
+    publisher = publish(POSE)
+    subscriber = subscribe(master)
+    wait_for(lambda: publisher.headers)
+
+    def wait(topic: str, timeout: float) -> None:
+        nonlocal now
+        now += timeout
+        closed.append(topic if timeout else f"{topic} at once")
+
+    monkeypatch.setattr(subscriber_node_module, "time", SimpleNamespace(monotonic=lambda: now))
+
+    def close_subscription(subscription: Subscription, timeout: float) -> None:
+        wait(subscription.topic, timeout)
+        close(subscription, 1.0)
+
+    def close_master(master: Master, timeout: float) -> None:
+        wait("master", 0.6 * timeout)
+        unregister(master)
+
+    monkeypatch.setattr(Subscription, "close", close_subscription)
+    monkeypatch.setattr(Master, "close", close_master)
+    subscriber.close()
+    assert closed == ["/odom at once", "/clock at once", "master", "/odom", "/clock at once"]
+    assert now == subscriber_node_module.CLOSE_TIMEOUT
+
+
+def test_master_that_does_not_answer_is_waited_for_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its thread, which waits for an answer, and the call that unregisters share the time."""
+    now = 0.0
+
+    def wait(timeout: float) -> None:
+        nonlocal now
+        now += 0.6 * timeout
+
+    def call(*_: object, timeout: float) -> None:
+        wait(timeout)
+        raise MasterError("does not answer: no answer in time")
+
+    master = Master("127.0.0.1", 9, caller_id="/quad", caller_api="", name="ros1://", fail=lambda _: None)
+    monkeypatch.setattr(master_module, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(master, "_thread", SimpleNamespace(is_alive=lambda: True, join=wait))
+    monkeypatch.setattr(master, "call", call)
+    master._registered = [Registration("/odom", ODOMETRY), Registration("/tf", TF)]
+    master.close()
+    assert now == pytest.approx(master_module.UNREGISTER_TIMEOUT * (0.6 + 0.4 * 0.6))
+    assert caplog.messages == ["ros1://: the master does not answer: no answer in time; /tf is not unregistered"]
 
 
 def test_two_publishers_are_a_warning_that_names_both(

@@ -26,8 +26,8 @@ CALL_TIMEOUT = 3.0
 CHECK_PERIOD = 2.0
 """Time (s) between two checks that the master still knows the node."""
 
-UNREGISTER_TIMEOUT = 3.0
-"""Longest time (s) to unregister all topics."""
+UNREGISTER_TIMEOUT = 1.0
+"""Longest time (s) to stop the thread and to unregister all topics."""
 
 SHARED_TOPICS = ("/tf", "/tf_static")
 """Topics that several nodes publish by convention."""
@@ -132,18 +132,19 @@ class Master:
         self._wake.set()
 
     def close(self, timeout: float = UNREGISTER_TIMEOUT) -> None:
-        """Stop the thread and unregister everything, each within `timeout` (s). Never raises."""
+        """Stop the thread and unregister everything, both within `timeout` (s). Never raises."""
+        end = time.monotonic() + timeout
         self._ending.set()
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(timeout)
-        end = time.monotonic() + timeout
         while self._registered:
             one, left = self._registered[-1], max(end - time.monotonic(), 1e-3)
             try:
                 self.call(f"unregister{one.method}", one.name, one.service_uri or self._caller_api, timeout=left)
             except MasterError as error:
-                LOG.warning("%s: the master still lists %s: it %s", self._name, one.name, error)
+                if not self._is_lost:
+                    LOG.warning("%s: the master %s; %s is not unregistered", self._name, error, one.name)
                 break
             self._registered.pop()
 

@@ -13,10 +13,13 @@ from navsense.core.errors import Where
 from navsense.streams.ros1.master import Master, Registration
 from navsense.streams.ros1.node import ERROR, SUCCESS, Ros1Node, is_own_node
 from navsense.streams.ros1.publisher import DEFAULT_PORT, check, get_own_host, is_loopback
-from navsense.streams.ros1.subscription import CONNECT_TIMEOUT, Connection, Receiver, Subscription, Warnings
+from navsense.streams.ros1.subscription import Connection, Receiver, Subscription, Warnings
 from navsense.streams.stream import LOOPBACK, StreamUrl
 
 LOG = logging.getLogger(__name__)
+
+CLOSE_TIMEOUT = 1.0
+"""Longest time (s) to unregister, and to wait for the threads of all connections."""
 
 NODE_OPTIONS = ("host", "node")
 """Options of a URL that the node reads."""
@@ -102,11 +105,15 @@ class SubscriberNode:
 
     def close(self) -> None:
         """Disconnect and unregister. Never raises."""
+        end = time.monotonic() + CLOSE_TIMEOUT
         with self._lock:
             self._is_closed = True
         for subscription in self.subscriptions:
-            subscription.close(CONNECT_TIMEOUT + 1.0)
-        self.master.close()
+            subscription.close(0.0)
+        self.master.close(CLOSE_TIMEOUT)
+        # A thread that connects to a peer that vanished ends later by itself.
+        for subscription in self.subscriptions:
+            subscription.close(max(end - time.monotonic(), 0.0))
         self._node.stop()
 
     def _update_publishers(self, topic: str, uris: list[str]) -> list[Any]:
