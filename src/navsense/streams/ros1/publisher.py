@@ -139,7 +139,9 @@ class Ros1Publisher(Publisher):
         master_host = f"[{url.host}]" if ":" in url.host else url.host
         master_uri = f"http://{master_host}:{port}/"
         self._node = Ros1Node(host, caller_id=caller_id, master_uri=master_uri, name=self.url, where=where)
-        self._master = Master(url.host, port, caller_id=caller_id, caller_api=self._node.uri, name=self.url)
+        self._master = Master(
+            url.host, port, caller_id=caller_id, caller_api=self._node.uri, name=self.url, fail=self._node.end
+        )
         self._clock_topic = self._run.topics.get_common_topic(CLOCK)
         try:
             # A second clock beside that of a simulator would move the time of all nodes back and forth.

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,7 +27,7 @@ from navsense.core.errors import MotionError, NavsenseError, RecordingError, Whe
 from navsense.core.pose import Pose, ensure_unit, rotate
 from navsense.core.typing import Vector
 from navsense.motion.driven import Frame, State, state_row
-from navsense.streams.ros1.commands import STEP, CommandStates
+from navsense.streams.command_states import STEP, CommandStates
 from navsense.streams.ros1.master import MasterError
 from navsense.streams.ros1.stamps import Stamps
 from navsense.streams.ros1.states import (
@@ -269,7 +268,13 @@ class Ros1Subscriber(Subscriber):
         """Start to send states, if the topic has velocity commands. The caller holds the lock, or is the only one."""
         is_command = bool(self._type) and MOTION_TYPES[self._type].kind == "commands"
         if is_command and self._commands is None:
-            self._commands = CommandStates(self._frame, get_time=self._stamps.read_time, put=self.put, fail=self.fail)
+            read_time = self._stamps.read_time
+            try:
+                self._commands = CommandStates(self._frame, get_time=read_time, put=self.put, fail=self.fail)
+            except RuntimeError:
+                remedy = "end other programs or raise the limit on processes (ulimit -u)"
+                self.fail("the system cannot start another thread", remedy=remedy)
+                return
             drive = f" of {self._frame.drive.name}" if self._frame.drive else ""
             LOG.info("%s: %s: velocity commands%s, a state every %.3g s", self.url, self.topic, drive, STEP * 1e-9)
 
@@ -283,8 +288,8 @@ class Ros1Subscriber(Subscriber):
         with self._lock:
             self._choice.accepts(connection, "the last command counts")
             try:
-                ignored = commands.follow(twist)
-            except ValueError as error:
+                ignored = commands.link.set_command(twist.linear, twist.angular)
+            except MotionError as error:
                 self._warn("numbers", connection, f"sent an invalid command, which is dropped: {error}")
                 return
             if ignored:
@@ -292,7 +297,7 @@ class Ros1Subscriber(Subscriber):
 
     def handle(self, connection: Connection, message: bytes) -> None:
         """Queue the state in a message. Invalid messages are dropped, with one warning for each cause and node."""
-        received = time.time_ns()
+        received = self._stamps.read_system_time()
         if self._commands is not None:
             self._handle_command(connection, self._commands, message)
             return
