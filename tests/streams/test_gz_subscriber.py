@@ -5,6 +5,7 @@ All tests with a network run in a namespace of their own, or are skipped.
 
 from __future__ import annotations
 
+import errno
 import math
 import struct
 import threading
@@ -26,6 +27,7 @@ from navsense.motion import Replay
 from navsense.motion.base import LogContext
 from navsense.recordings.recorded_motion import load_motion
 from navsense.streams.gz import directory as directory_module
+from navsense.streams.gz import services as services_module
 from navsense.streams.gz import subscriber as subscriber_module
 from navsense.streams.gz.directory import Directory, find_address_problem
 from navsense.streams.gz.discovery import Advert, DiscoveryMessage, MessageType
@@ -353,9 +355,27 @@ def test_directory_is_bounded_and_forgets_silent_processes(monkeypatch: pytest.M
         directory.update(message, "127.0.0.1")
     assert len(directory.list_adverts()) == 5
     directory.update(DiscoveryMessage(10, MessageType.BYE, "process 0"), "127.0.0.1")
-    assert {advert.process for advert in directory.list_adverts()} == {"process 1", "process 2", "process 3"}
+    assert {advert.process for advert in directory.list_adverts()} == {"process 1", "process 2"}
     monkeypatch.setattr(directory_module, "SILENCE", -1.0)
-    assert {advert.process for advert in directory.list_adverts()} == {"process 3"}
+    assert not directory.list_adverts()
+
+
+def test_process_beyond_the_limit_takes_the_place_of_a_silent_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until then its topics are not listed: they would never expire."""
+    monkeypatch.setattr(directory_module, "MAX_PROCESSES", 1)
+    directory = Directory("127.0.0.1", Where("gz://"))
+
+    def advertise(process: str) -> list[str]:
+        advert = Advert("@/p@/a", "tcp://127.0.0.1:1", process, "n", type="gz.msgs.Pose")
+        directory.update(DiscoveryMessage(10, MessageType.ADVERTISE, process, advert.name, advert=advert), "127.0.0.1")
+        with monkeypatch.context() as context:
+            context.setattr(directory_module, "SILENCE", 3600.0)
+            return [advert.process for advert in directory.list_adverts()]
+
+    assert advertise("first") == ["first"]
+    assert advertise("second") == ["first"]
+    monkeypatch.setattr(directory_module, "SILENCE", -1.0)
+    assert advertise("second") == ["second"]
 
 
 @pytest.mark.parametrize(
@@ -624,6 +644,54 @@ def test_service_answers_or_says_that_it_failed(server: ServiceServer, caplog: p
     assert "service @/p@/turn: request of tcp://127.0.0.1:" in texts[0]
     assert texts[0].endswith(": it is bad")
     assert texts[1].endswith("service @/p@/turn failed: RuntimeError('it is broken')")
+
+
+@pytest.mark.parametrize("part", ["connect", "send"])
+def test_error_of_a_socket_ends_one_request_only(
+    server: ServiceServer, part: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log has the service and the peer."""
+    send = services_module.try_send
+
+    def fail(*_: object) -> None:
+        raise zmq.ZMQError(errno.EMFILE)
+
+    def fail_to_send(zmq_module: Any, opened: Any, frames: list[bytes]) -> bool:
+        return bool(fail() if len(frames) == 6 else send(zmq_module, opened, frames))
+
+    server.add(GzService("@/p@/turn", BOOLEAN, BOOLEAN, lambda data: data[::-1]))
+    with monkeypatch.context() as context:
+        if part == "connect":
+            context.setattr(ServiceServer, "_connect", fail)
+        else:
+            context.setattr(services_module, "try_send", fail_to_send)
+        with pytest.raises(ServiceError, match="no response within"):
+            request("turn", b"abc", timeout=0.5)
+    assert request("turn", b"abc") == b"cba"
+    (text,) = messages_of(caplog)
+    assert "service @/p@/turn: no response to tcp://127.0.0.1:" in text
+    assert text.endswith("ZMQError('Too many open files')")
+
+
+def test_services_that_cannot_receive_say_bye(
+    server: ServiceServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log has an error, and other programs do not see them any more."""
+
+    def fail() -> None:
+        raise zmq.ZMQError(zmq.ENOTSOCK)
+
+    server.add(GzService("@/p@/turn", BOOLEAN, BOOLEAN, lambda data: data))
+    assert request("turn", b"ab") == b"ab"
+    monkeypatch.setattr(server, "_send_waiting", fail)
+    with pytest.raises(ServiceError):
+        request("turn", timeout=1.0)
+    wait_until(lambda: not server._thread.is_alive())
+    with pytest.raises(ServiceError, match="no process has the service"):
+        request("turn", timeout=0.3)
+    (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert record.getMessage() == "gz://: the services have ended"
+    assert record.exc_info is not None
 
 
 @pytest.mark.parametrize("is_packed", [True, False])

@@ -21,7 +21,8 @@ LOG = logging.getLogger(__name__)
 """Logs addresses that are not used."""
 
 MAX_ADVERTS, MAX_PROCESSES = 20_000, 2_000
-"""Limits on what is stored: a program that advertises without end does not use up memory."""
+"""Limits on what is stored: a program that advertises without end does not use up memory. Further processes are ignored
+until others have vanished."""
 
 Found = TypeVar("Found")
 
@@ -43,17 +44,24 @@ class Directory:
         """Store what a message says. `host` is the address of its sender."""
         advert = message.advert
         with self._condition:
-            if message.type == MessageType.BYE:
-                self._remove(message.process)
-            elif message.process in self._seen or len(self._seen) < MAX_PROCESSES:
+            is_known = message.type != MessageType.BYE and self._has_place(message.process)
+            if is_known:
                 self._seen[message.process] = time.monotonic()
-            if advert is not None:
+            else:
+                self._remove(message.process)
+            if advert is not None and is_known:
                 key = (advert.name, advert.process, advert.node)
                 if message.type == MessageType.UNADVERTISE:
                     self._adverts.pop(key, None)
                 elif self._adverts.get(key) != advert and self._is_usable(advert, host) and self._has_room(key):
                     self._adverts[key] = advert
             self._condition.notify_all()
+
+    def _has_place(self, process: str) -> bool:
+        """Return True if a process is in the table of processes, or if the table has room for it."""
+        if process not in self._seen and len(self._seen) >= MAX_PROCESSES:
+            self._remove_silent()
+        return process in self._seen or len(self._seen) < MAX_PROCESSES
 
     def _has_room(self, key: tuple[str, str, str]) -> bool:
         return key in self._adverts or len(self._adverts) < MAX_ADVERTS
@@ -87,10 +95,14 @@ class Directory:
             return self._list_adverts()
 
     def _list_adverts(self) -> list[Advert]:
+        self._remove_silent()
+        return list(self._adverts.values())
+
+    def _remove_silent(self) -> None:
+        """Forget the processes that have been silent for too long."""
         earliest = time.monotonic() - SILENCE
         for process in [process for process, seen in self._seen.items() if seen < earliest]:
             self._remove(process)
-        return list(self._adverts.values())
 
     def wait(self, select: Callable[[list[Advert]], Found | None], seconds: float) -> Found | None:
         """Return what `select` finds in the topics or services; None if it finds nothing within a time (s)."""

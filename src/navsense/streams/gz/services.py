@@ -83,9 +83,9 @@ class ServiceServer:
         self._zmq, self._host, self._process = zmq, host, process
         self._services: dict[str, GzService] = {}
         self._socket_id = str(uuid4())
-        self._waiting: deque[tuple[float, list[bytes]]] = deque()
+        self._waiting: deque[tuple[float, str, list[bytes]]] = deque()
         self._peers: OrderedDict[str, None] = OrderedDict()
-        self._warnings = WarningLog(LOG, where)
+        self._where, self._warnings = where, WarningLog(LOG, where)
         self._ending = threading.Event()
         self._wake_receiver, self._wake_sender = socket.socketpair()
         self._context = zmq.Context()
@@ -142,16 +142,27 @@ class ServiceServer:
                         frames = self._socket.recv_multipart(zmq.NOBLOCK)
                     except zmq.Again:
                         break
-                    self._handle(frames)
+                    self._answer(frames)
                 self._send_waiting()
+        except Exception:  # other programs learn of it by BYE
+            LOG.exception("%s: the services have ended", self._where)
+            self._discovery.close()
         finally:
             self._close_sockets()
 
-    def _handle(self, frames: list[bytes]) -> None:
-        """Answer a request."""
+    def _answer(self, frames: list[bytes]) -> None:
+        """Answer a request. An error ends this request only."""
         if len(frames) != 9:
             self._warn("frames", f"a request has {len(frames)} frames, not 9; it is ignored")
             return
+        try:
+            self._handle(frames)
+        except Exception as error:  # noqa: BLE001  # the others need the thread
+            name, sender = (frame[:80].decode(errors="replace") for frame in frames[1:3])
+            self._warn(f"error {name} {sender}", f"service {name}: no response to {sender}: {error!r}")
+
+    def _handle(self, frames: list[bytes]) -> None:
+        """Queue the response to a request."""
         _, name, address, requester, node, number, data, request_type, response_type = frames
         service = self._services.get(name.decode(errors="replace"))
         sender = address.decode(errors="replace")
@@ -183,7 +194,7 @@ class ServiceServer:
             self._waiting.popleft()
             self._warn("full", "too many requests; the earliest gets no response")
         expiry = time.monotonic() + CONNECT_TIMEOUT
-        self._waiting.append((expiry, [requester, name, node, number, response or b"", result]))
+        self._waiting.append((expiry, sender, [requester, name, node, number, response or b"", result]))
 
     def _connect(self, address: str) -> None:
         """Connect to a requester, and disconnect from the one that has been silent longest."""
@@ -199,14 +210,18 @@ class ServiceServer:
 
     def _send_waiting(self) -> None:
         """Send the responses whose requester is connected; the others wait."""
-        now, later = time.monotonic(), deque[tuple[float, list[bytes]]]()
-        for expiry, frames in self._waiting:
-            if not try_send(self._zmq, self._socket, frames):
-                if now < expiry:
-                    later.append((expiry, frames))
-                else:
-                    name = frames[1].decode(errors="replace")
-                    self._warn(f"gone {name}", f"service {name}: a requester has vanished before its response")
+        now, later = time.monotonic(), deque[tuple[float, str, list[bytes]]]()
+        for expiry, sender, frames in self._waiting:
+            name = frames[1].decode(errors="replace")
+            try:
+                is_sent = try_send(self._zmq, self._socket, frames)
+            except self._zmq.ZMQError as error:
+                self._warn(f"error {name} {sender}", f"service {name}: no response to {sender}: {error!r}")
+                continue
+            if not is_sent and now < expiry:
+                later.append((expiry, sender, frames))
+            elif not is_sent:
+                self._warn(f"gone {name}", f"service {name}: a requester has vanished before its response")
         self._waiting = later
 
     def _warn(self, key: str, text: str) -> None:
