@@ -511,6 +511,36 @@ def test_entity_that_is_created_anew_is_found_again(
     assert any("no entity robot; waiting for it" in text for text in messages_of(caplog))
 
 
+def test_scene_without_an_answer_keeps_the_entity_and_delays_nothing(
+    network: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another entity has the same local name. The service has ended, and the receiver does not wait for it."""
+    simulator = Simulator("@/sea@/world/demo/dynamic_pose/info")
+    settings = read_settings(parse_url("gz://?partition=sea")[1])
+    server = ServiceServer(zmq, settings, "127.0.0.1", simulator.peer.process, Where("gz://"))
+    scene = encode_named(9, 2, 3, "robot", 7)
+    server.add(GzService("@/sea@/world/demo/scene/info", "gz.msgs.Empty", "gz.msgs.Scene", lambda _: scene))
+    url, names = "gz://?partition=sea&wait=3600&topic=world/demo/dynamic_pose/info", ("ground", "other", "robot")
+    try:
+        with streams.open_subscriber(url, FRAME) as subscriber:
+            assert isinstance(subscriber, subscriber_module.GzSubscriber)
+            server.close()
+            monkeypatch.setattr(subscriber_module, "SERVICE_TIMEOUT", 3600.0)
+            simulator.wait_for_subscriber()
+            simulator.publish(make_scene(1, names).SerializeToString())  # this robot has the number 6
+            wait_until(lambda: subscriber._scene_thread is not None)
+            simulator.publish(make_scene(2, names).SerializeToString())
+            simulator.publish(make_scene(3, (*names, "robot")).SerializeToString())
+            assert [one.stamp for one in receive(subscriber, 1)] == [45 * 10**8]
+            thread = subscriber._scene_thread
+            assert thread is not None
+            assert thread.is_alive()
+        assert not thread.is_alive()
+    finally:
+        server.close()
+        simulator.close()
+
+
 @pytest.mark.parametrize(("model", "link"), [("rover", ""), ("robot", "arm"), ("robot", "gripper"), ("base", "")])
 def test_scene_without_the_entity_is_an_error_with_its_entities(model: str, link: str) -> None:
     with pytest.raises(TargetError, match="the scene has no") as error:

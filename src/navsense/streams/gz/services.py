@@ -51,6 +51,9 @@ CLOSE_LINGER = 200
 RETRY = 2e-3
 """Time (s) between two tries to send to a socket that is being connected."""
 
+POLL_TIME, ASK_INTERVAL = 0.1, 0.5
+"""Time (s) between two looks at the end of a request, and between two questions for a service."""
+
 Handler = Callable[[bytes], bytes | None]
 """Gets a request and returns the response; None if the service fails. It can raise `ValueError` with the reason."""
 
@@ -266,23 +269,32 @@ class ServiceError(Exception):
 
 
 def request_service(
-    zmq: Any, settings: Settings, service: str, response_type: str, where: Where, *, data: bytes = b"", timeout: float
+    zmq: Any,
+    settings: Settings,
+    service: str,
+    response_type: str,
+    where: Where,
+    *,
+    data: bytes = b"",
+    timeout: float,
+    is_ending: threading.Event | None = None,
 ) -> bytes:
     """Return the response of a service of another process.
 
     service: its full name.
     response_type: without its package.
     timeout: longest time (s) to find the service, and again until its response.
+    is_ending: set by another thread to end the request, which then raises `ServiceError`.
 
     Raises `ServiceError`, and `RecordingError` if the sockets cannot be opened.
     """
-    host, process = resolve_host(settings, where), str(uuid4())
+    host, process, is_ending = resolve_host(settings, where), str(uuid4()), is_ending or threading.Event()
     directory = Directory(host, where)
     discovery = Discovery(
         settings, host, process, where, port=settings.service_discovery_port, listener=directory.update
     )
     try:
-        advert = _find_service(discovery, directory, service, response_type, timeout)
+        advert = _find_service(discovery, directory, service, response_type, timeout, is_ending)
         with zmq.Context() as context:
             receiver_id = str(uuid4())
             receiver = open_router(zmq, context, host, receiver_id, where)
@@ -293,7 +305,7 @@ def request_service(
                 texts = (advert.socket_id, service, address, receiver_id, process, number)
                 frames = [*(text.encode() for text in texts), data]
                 frames += [advert.request_type.encode(), advert.response_type.encode()]
-                return _exchange(zmq, requester, receiver, frames, timeout)
+                return _exchange(zmq, requester, receiver, frames, timeout, is_ending)
             finally:
                 requester.close(linger=0)
                 receiver.close(linger=0)
@@ -302,31 +314,42 @@ def request_service(
 
 
 def _find_service(
-    discovery: Discovery, directory: Directory, service: str, response_type: str, timeout: float
+    discovery: Discovery,
+    directory: Directory,
+    service: str,
+    response_type: str,
+    timeout: float,
+    is_ending: threading.Event,
 ) -> Advert:
     def select(adverts: list[Advert]) -> Advert | None:
         matching = (advert for advert in adverts if advert.is_service and advert.name == service)
         return next((advert for advert in matching if advert.response_type.endswith(f".{response_type}")), None)
 
-    end = time.monotonic() + timeout
-    while True:  # a datagram can be lost
-        discovery.ask(service)
+    end, next_question = time.monotonic() + timeout, 0.0
+    while True:
+        if time.monotonic() >= next_question:  # a datagram can be lost
+            discovery.ask(service)
+            next_question = time.monotonic() + ASK_INTERVAL
         left = end - time.monotonic()
-        advert = directory.wait(select, min(left, 0.5))
+        advert = directory.wait(select, min(max(left, 0.0), POLL_TIME))
         if advert is not None:
             return advert
-        if left <= 0.0:
+        if left <= 0.0 or is_ending.is_set():
             raise ServiceError(f"no process has the service within {timeout:g} s")
 
 
-def _exchange(zmq: Any, requester: Any, receiver: Any, frames: list[bytes], timeout: float) -> bytes:
+def _exchange(
+    zmq: Any, requester: Any, receiver: Any, frames: list[bytes], timeout: float, is_ending: threading.Event
+) -> bytes:
     """Send a request and return the response. Raises `ServiceError`."""
     end = time.monotonic() + timeout
     while not try_send(zmq, requester, frames):
-        if time.monotonic() >= end:
+        if time.monotonic() >= end or is_ending.is_set():
             raise ServiceError(f"the process of the service cannot be reached within {timeout:g} s")
         time.sleep(RETRY)
-    while (left := end - time.monotonic()) > 0.0 and receiver.poll(int(1000 * left) + 1):
+    while time.monotonic() < end and not is_ending.is_set():
+        if not receiver.poll(int(1000 * POLL_TIME)):
+            continue
         response: list[bytes] = receiver.recv_multipart()
         if len(response) == 6 and response[3] == frames[5]:
             if response[5] != b"1":
