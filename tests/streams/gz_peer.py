@@ -209,6 +209,54 @@ class GzPeer:
             self.context.destroy(linger=0)
 
 
+class Simulator:
+    """A process that publishes one topic, and advertises it with each heartbeat and when it is asked for."""
+
+    def __init__(self, topic: str, type_name: str = "gz.msgs.Pose_V", address: str = "") -> None:
+        self.peer = GzPeer()
+        self.topic, self.type = topic, type_name
+        self.publisher = self.peer.context.socket(zmq.XPUB)
+        self.publisher.setsockopt(zmq.XPUB_VERBOSE, 1)
+        port = self.publisher.bind_to_random_port("tcp://127.0.0.1")
+        self.own_address = f"tcp://127.0.0.1:{port}"
+        self.address = address or self.own_address
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._advertise, daemon=True)
+        self._thread.start()
+
+    def _advertise(self) -> None:
+        asked, next_time = 0, 0.0
+        while not self._ending.wait(0.01):
+            count = self.peer.kinds.count(SUBSCRIBE)
+            if count > asked or time.monotonic() > next_time:
+                next_time = time.monotonic() + 1.0 if time.monotonic() > next_time else next_time
+                asked = count
+                self.peer.send(HEARTBEAT)
+                self.advertise()
+
+    def advertise(self) -> None:
+        fields = {"topic": self.topic, "address": self.address, "process_uuid": self.peer.process, "scope": 2}
+        fields |= {"node_uuid": self.peer.process, "msg_pub": {"ctrl": "unused", "msg_type": self.type}}
+        self.peer.send(ADVERTISE, pub=fields)
+
+    def wait_for_subscriber(self) -> None:
+        assert self.publisher.poll(int(1000 * DEADLINE))
+        assert self.publisher.recv() == b"\1" + self.topic.encode()
+
+    def publish(self, data: bytes, *extra: bytes) -> None:
+        self.publisher.send_multipart(
+            [self.topic.encode(), self.own_address.encode(), data, self.type.encode(), *extra]
+        )
+
+    def close(self, *, is_silent: bool = False) -> None:
+        self._ending.set()
+        self._thread.join(10.0)
+        if is_silent:
+            self.peer.send = lambda *_, **__: None  # type: ignore[method-assign]  # it dies without BYE
+        self.publisher.close(linger=500)
+        self.peer.close()
+
+
 def wait_until(is_done: Callable[[], bool]) -> None:
     """Wait until a condition is true."""
     end = time.monotonic() + DEADLINE

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool
 
 import navsense as ns
 from navsense import streams
@@ -29,8 +30,10 @@ from navsense.recordings.info import make_recorded_run
 from navsense.runner.run import Run
 from navsense.simulation.real_time import RealTimeLimiter
 from navsense.simulation.run_controls import RunControls
+from navsense.streams.gz.poses import Entity, Target, find_chain_in_scene
 from navsense.streams.gz.publisher import GzPublisher
 from navsense.streams.subscriber import DrivenFrame, StampedState, Subscriber
+from tests.recordings.test_gazebo_poses import FILES, GazeboMessages, set_pose
 from tests.streams.network_namespace import network_namespace
 
 pytest.importorskip("zmq", reason="needs pyzmq (pip install 'navsense[gz]')")
@@ -53,6 +56,18 @@ WORLD = """\
         <sensor name="alt" type="altimeter"><update_rate>20</update_rate></sensor>
       </link>
     </model>
+  </world>
+</sdf>
+"""
+
+CURRENT_WORLD = """\
+<sdf version="1.12" xmlns:navsense="https://navsense.org/sdf">
+  <world name="sea">
+    <navsense:current topic="/current" rate="20"><uniform>0.1 0 0</uniform></navsense:current>
+    <model name="auv"><link name="body">
+      <sensor name="dvl" type="dvl"><update_rate>5</update_rate></sensor>
+      <sensor name="imu" type="imu"><update_rate>50</update_rate></sensor>
+    </link></model>
   </world>
 </sdf>
 """
@@ -492,6 +507,82 @@ def test_service_tool_changes_the_run(tool: Path, run: Run, caplog: pytest.LogCa
     assert "set_rate: request of tcp://127.0.0.1:" in caplog.text
 
 
+@pytest.mark.requirement("LIV-3", "LIV-8", "CUR-1")
+def test_service_tool_changes_the_current(tool: Path, tmp_path: Path) -> None:
+    """The type of a velocity and of a process is `Double_V`."""
+    session = ns.simulate(load_with_current(tmp_path), 1.0, seed=3).session
+    service_tool, controls = tool.with_name("ign-transport-service"), RunControls(session)
+
+    def request(service: str, kinds: tuple[str, str], text: str) -> str:
+        types = ["--reqtype", f"ignition.msgs.{kinds[0]}", "--reptype", f"ignition.msgs.{kinds[1]}"]
+        return call(service_tool, "-s", service, *types, "--timeout", "60000", "-r", text).strip()
+
+    with streams.open_publisher("gz://?partition=sea&version=11&wait=0", make_recorded_run(session)) as publisher:
+        publisher.attach_controls(controls)
+        velocity = "data: 0.8, data: 1.25, data: -0.125"
+        assert request("/set_current_velocity", ("Double_V", "Boolean"), velocity) == "data: true"
+        names = ("speed", "horizontal_angle", "vertical_angle")
+        assert [controls.get_process(name).mean for name in names] == [0.8, 1.25, -0.125]
+        assert request("/set_current_horz_angle", ("Double", "Boolean"), "data: 0.5") == "data: true"
+        model = "data: 0.5, data: 0.25, data: 0.75, data: 0, data: 0.125"
+        assert request("/set_current_velocity_model", ("Double_V", "Boolean"), model) == "data: true"
+        shown = request("/get_current_velocity_model", ("Empty", "Double_V"), "")
+        values = [float(text) for text in re.findall(r"data: (\S+)", shown)]
+        np.testing.assert_allclose(values, (0.5, 0.25, 0.75, 0.0, 0.125), rtol=1e-12)
+        too_few = request("/set_current_velocity", ("Double_V", "Boolean"), "data: 0.8")
+        assert too_few == "Service call failed"
+
+
+def load_with_current(tmp_path: Path) -> ns.World:
+    """Return a world with a uniform current and a DVL."""
+    path = tmp_path / "current.sdf"
+    path.write_text(CURRENT_WORLD, encoding="utf-8")
+    return ns.load(path)
+
+
+@pytest.mark.requirement("LIV-3", "CUR-1")
+def test_current_of_the_topic_tool_acts_and_repeats_bitwise(
+    tool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tool publishes one velocity and ends, as to the system Hydrodynamics of gz-sim."""
+    world, applied, sent = load_with_current(tmp_path), list[Any](), set[float]()
+    set_current = RunControls.set_current
+
+    def record_change(controls: RunControls, values: Any, **options: Any) -> None:
+        set_current(controls, values, **options)
+        applied.append(values["velocity"])
+
+    monkeypatch.setattr(RunControls, "set_current", record_change)
+    velocities = {0.5: ((0.25, -0.125, 0.0), "x: 0.25, y: -0.125"), 1.0: ((0.0, 0.0, 0.0625), "z: 0.0625")}
+
+    def progress(done: float, _total: float) -> None:
+        for start, (velocity, text) in velocities.items():
+            if done >= start and start not in sent:
+                sent.add(start)
+                end = time.monotonic() + DEADLINE
+                while velocity not in applied:
+                    assert time.monotonic() < end, f"{velocity} was not received"
+                    call(tool, "-t", "/ocean_current", "-m", "ignition.msgs.Vector3d", "-p", text)
+
+    url = "gz://?version=11&partition=sea"
+    ns.record(world, tmp_path / "a.mcap", 1.6, seed=2, speed=4.0, current=url, progress=progress)
+    first = ns.open(tmp_path / "a.mcap")
+    assert [change.value for change in first.changes] == [velocity for velocity, _ in velocities.values()]
+    assert first.current is not None
+    times = [change.time for change in first.changes]
+    expected = np.tile((0.1, 0.0, 0.0), (first.current.time.size, 1))
+    for start, (velocity, _) in zip(times, velocities.values(), strict=True):
+        expected[first.current.time >= start] = velocity
+    np.testing.assert_array_equal(first.current.velocity, expected)
+    ns.record(world, tmp_path / "b.mcap", 1.6, seed=2, changes=first.changes)
+    second = ns.open(tmp_path / "b.mcap")
+    assert second.current is not None
+    np.testing.assert_array_equal(second.current.velocity, first.current.velocity)
+    for name, reading in first.items():
+        for array, values in reading.items():
+            np.testing.assert_array_equal(values, second[name][array])
+
+
 def test_topic_tool_shows_the_clock(tool: Path, run: Run) -> None:
     with subprocess.Popen([tool, "-e", "-t", "/clock"], stdout=subprocess.PIPE, text=True) as echo:
         url = "gz://?partition=sea&version=11&wait=60"
@@ -580,6 +671,54 @@ def test_messages_are_those_of_ignition(name: str) -> None:
         mine = {field: part for field, part in mine.items() if not field.endswith("covariance")}
         mine["angular_velocity"], mine["linear_acceleration"] = ("Vector3d", 4), ("Vector3d", 5)
     assert mine.items() <= theirs.items()
+
+
+@pytest.fixture(scope="module")
+def ignition_messages(tmp_path_factory: pytest.TempPathFactory) -> GazeboMessages:
+    """Return the messages of ign-msgs 8, which protoc reads in the files of the library."""
+    protoc = shutil.which("protoc")
+    if protoc is None or not PROTO.exists():
+        pytest.skip("needs protoc, and libignition-msgs-dev of Debian")
+    output = tmp_path_factory.mktemp("descriptors") / "set.pb"
+    root = PROTO.parent.parent
+    files = [PROTO / f"{stem}.proto" for stem in (*FILES, "scene")]
+    command = [protoc, f"-I{root}", f"--descriptor_set_out={output}", "--include_imports"]
+    subprocess.run([*command, *(file for file in files if file.exists())], check=True)
+    messages = GazeboMessages("ignition.msgs")
+    messages.files = descriptor_pb2.FileDescriptorSet.FromString(output.read_bytes())
+    messages.pool = descriptor_pool.DescriptorPool()
+    for file in messages.files.file:
+        messages.pool.Add(file)
+    return messages
+
+
+def test_fields_that_the_tests_write_are_those_of_ignition(ignition_messages: GazeboMessages) -> None:
+    """Ignition has no odometry with covariances."""
+    table = GazeboMessages("ignition.msgs")
+    compared = []
+    for stem, (name, _) in FILES.items():
+        if f"ignition/msgs/{stem}.proto" in {file.name for file in ignition_messages.files.file}:
+            theirs, mine = (type(messages.make(name)).DESCRIPTOR for messages in (ignition_messages, table))
+            parts = [
+                {field.name: (field.number, field.type, field.is_repeated) for field in one.fields}
+                for one in (mine, theirs)
+            ]
+            assert parts[0] == parts[1]
+            compared.append(name)
+    assert compared == [name for name, _ in FILES.values() if "Covariance" not in name]
+
+
+def test_entities_of_a_scene_of_ignition_are_found(ignition_messages: GazeboMessages) -> None:
+    """Names, numbers and poses of models, nested models and links."""
+    scene = ignition_messages.make("Scene")
+    scene.model.add(name="other", id=4)
+    robot = scene.model.add(name="robot", id=8, is_static=True)
+    arm = robot.model.add(name="gripper", id=11).link.add(name="arm", id=12, self_collide=True)
+    for k, entity in enumerate((robot, robot.model[0], arm)):
+        set_pose(entity.pose, (1.0 + k, 0.0, 0.0))
+    chain = find_chain_in_scene(scene.SerializeToString(), Target("robot::gripper", "arm"))
+    expected = [("robot", 8, 1.0), ("gripper", 11, 2.0), ("arm", 12, 3.0)]
+    assert chain == tuple(Entity(name, number, pose=ns.Pose((x, 0.0, 0.0))) for name, number, x in expected)
 
 
 def to_file_name(name: str) -> str:

@@ -44,12 +44,10 @@ from tests.streams.network_namespace import network_namespace
 
 zmq = pytest.importorskip("zmq", reason="needs pyzmq (pip install 'navsense[gz]')")
 from tests.streams.gz_peer import (  # noqa: E402 it needs pyzmq
-    ADVERTISE,
     DEADLINE,
     HEARTBEAT,
     NEW_CONNECTION,
-    SUBSCRIBE,
-    GzPeer,
+    Simulator,
     wait_until,
 )
 
@@ -61,54 +59,6 @@ URL = "gz://?partition=sea&wait=60&topic=/model/robot/pose"
 TOPIC = "@/sea@/model/robot/pose"
 
 
-class Simulator:
-    """A process that publishes one topic, and advertises it with each heartbeat and when it is asked for."""
-
-    def __init__(self, topic: str = TOPIC, type_name: str = "gz.msgs.Pose_V", address: str = "") -> None:
-        self.peer = GzPeer()
-        self.topic, self.type = topic, type_name
-        self.publisher = self.peer.context.socket(zmq.XPUB)
-        self.publisher.setsockopt(zmq.XPUB_VERBOSE, 1)
-        port = self.publisher.bind_to_random_port("tcp://127.0.0.1")
-        self.own_address = f"tcp://127.0.0.1:{port}"
-        self.address = address or self.own_address
-        self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._advertise, daemon=True)
-        self._thread.start()
-
-    def _advertise(self) -> None:
-        asked, next_time = 0, 0.0
-        while not self._ending.wait(0.01):
-            count = self.peer.kinds.count(SUBSCRIBE)
-            if count > asked or time.monotonic() > next_time:
-                next_time = time.monotonic() + 1.0 if time.monotonic() > next_time else next_time
-                asked = count
-                self.peer.send(HEARTBEAT)
-                self.advertise()
-
-    def advertise(self) -> None:
-        fields = {"topic": self.topic, "address": self.address, "process_uuid": self.peer.process, "scope": 2}
-        fields |= {"node_uuid": self.peer.process, "msg_pub": {"ctrl": "unused", "msg_type": self.type}}
-        self.peer.send(ADVERTISE, pub=fields)
-
-    def wait_for_subscriber(self) -> None:
-        assert self.publisher.poll(int(1000 * DEADLINE))
-        assert self.publisher.recv() == b"\1" + self.topic.encode()
-
-    def publish(self, data: bytes, *extra: bytes) -> None:
-        self.publisher.send_multipart(
-            [self.topic.encode(), self.own_address.encode(), data, self.type.encode(), *extra]
-        )
-
-    def close(self, *, is_silent: bool = False) -> None:
-        self._ending.set()
-        self._thread.join(10.0)
-        if is_silent:
-            self.peer.send = lambda *_, **__: None  # type: ignore[method-assign]  # it dies without BYE
-        self.publisher.close(linger=500)
-        self.peer.close()
-
-
 @pytest.fixture
 def network() -> Iterator[None]:
     with network_namespace():
@@ -117,7 +67,7 @@ def network() -> Iterator[None]:
 
 @pytest.fixture
 def simulator(network: None) -> Iterator[Simulator]:
-    simulator = Simulator()
+    simulator = Simulator(TOPIC)
     yield simulator
     simulator.close()
 
@@ -241,7 +191,7 @@ def test_publisher_that_vanishes_and_comes_back_is_used_again(
                 monkeypatch.setattr(directory_module, "SILENCE", 0.1)
             wait_until(lambda k=k: sum("has vanished" in text for text in messages_of(caplog)) == k - 1)  # type: ignore[misc]
             monkeypatch.setattr(directory_module, "SILENCE", 3600.0)
-            simulator = Simulator()
+            simulator = Simulator(TOPIC)
             simulator.wait_for_subscriber()
             simulator.publish(make_message(k))
             assert receive(subscriber, 1)[0].stamp == 3 * 10**9 + k * 5 * 10**8
@@ -270,7 +220,7 @@ def test_entity_that_never_comes_is_a_warning(
 def test_second_publisher_and_another_type_are_warnings(simulator: Simulator, caplog: pytest.LogCaptureFixture) -> None:
     with streams.open_subscriber(URL, FRAME) as subscriber:
         simulator.wait_for_subscriber()
-        second, third = Simulator(), Simulator(type_name="gz.msgs.IMU")
+        second, third = Simulator(TOPIC), Simulator(TOPIC, "gz.msgs.IMU")
         try:
             wait_until(lambda: len(messages_of(caplog)) == 2)
             second.publish(make_message(7))
@@ -318,7 +268,7 @@ def test_missing_topic_is_an_error_with_those_that_are_there(simulator: Simulato
 
 
 def test_topic_without_states_is_an_error(network: None) -> None:
-    simulator = Simulator(type_name="gz.msgs.IMU")
+    simulator = Simulator(TOPIC, "gz.msgs.IMU")
     try:
         with pytest.raises(MotionError, match=r"gz.msgs.IMU; must be gz.msgs.Pose_V, .*; name another topic"):
             streams.open_subscriber(URL, FRAME)
@@ -327,7 +277,7 @@ def test_topic_without_states_is_an_error(network: None) -> None:
 
 
 def test_address_that_is_not_on_loopback_is_not_used(network: None, caplog: pytest.LogCaptureFixture) -> None:
-    simulator = Simulator(address="tcp://192.168.1.5:1234")
+    simulator = Simulator(TOPIC, address="tcp://192.168.1.5:1234")
     try:
         with pytest.raises(MotionError, match="no publisher"):
             streams.open_subscriber(URL.replace("wait=60", "wait=2.5"), FRAME)
@@ -589,6 +539,22 @@ def test_odometry_has_the_twist_in_the_axes_of_the_body(package: str) -> None:
     assert (state.velocity, state.angular_velocity) == (None, None)
 
 
+@pytest.mark.parametrize("package", ["gz.msgs", "ignition.msgs"])
+def test_odometry_with_covariance_has_the_same_pose_and_twist(package: str) -> None:
+    message = GazeboMessages(package).make("OdometryWithCovariance")
+    set_stamp(message.header, 7)
+    set_frames(message.header, "robot/odom", "robot/base_footprint")
+    set_pose(message.pose_with_covariance.pose, (1.0, 2.0, 3.0), (0.6, 0.0, 0.0, 0.8))
+    message.pose_with_covariance.covariance.data.extend(36 * [0.5])
+    twist = message.twist_with_covariance
+    twist.twist.linear.x, twist.twist.angular.z = 0.25, -0.5
+    twist.covariance.data.extend(36 * [0.25])
+    ((stamp, state),) = decode("OdometryWithCovariance", Target("robot", root=ROOT), message)
+    pose = Pose((1.0, 2.0, 3.0), (0.6, 0.0, 0.0, 0.8))
+    assert stamp == 7
+    assert state == ns.State(pose, (0.25, 0.0, 0.0), angular_velocity=(0.0, 0.0, -0.5), frame="body")
+
+
 def test_twist_of_the_model_is_moved_to_the_canonical_link() -> None:
     """A turn of w about z moves a frame at x = r with w r along y."""
     message = GZ.make("Odometry")
@@ -687,7 +653,9 @@ def test_error_of_a_socket_ends_one_request_only(
         raise zmq.ZMQError(errno.EMFILE)
 
     def fail_to_send(zmq_module: Any, opened: Any, frames: list[bytes]) -> bool:
-        return bool(fail() if len(frames) == 6 else send(zmq_module, opened, frames))
+        if len(frames) == 6:  # a response
+            fail()
+        return send(zmq_module, opened, frames)
 
     server.add(GzService("@/p@/turn", BOOLEAN, BOOLEAN, lambda data: data[::-1]))
     with monkeypatch.context() as context:

@@ -30,6 +30,7 @@ from typing import Any
 from navsense.core.errors import MotionError, NavsenseError, RecordingError, Where
 from navsense.core.pose import Pose
 from navsense.core.text import format_count
+from navsense.messages.gz import PACKAGE
 from navsense.streams.gz.discovery import Advert
 from navsense.streams.gz.node import import_zmq
 from navsense.streams.gz.poses import (
@@ -44,6 +45,7 @@ from navsense.streams.gz.poses import (
 from navsense.streams.gz.services import ServiceError, request_service
 from navsense.streams.gz.settings import Settings, read_settings
 from navsense.streams.gz.topic_receiver import TopicReceiver, list_names
+from navsense.streams.gz.versions import split_type_name
 from navsense.streams.stream import StreamUrl
 from navsense.streams.subscriber import MOTION_OPTIONS, DrivenFrame, Subscriber
 from navsense.streams.warning_log import WarningLog
@@ -63,9 +65,6 @@ messages do not have the entities of the scene."""
 
 QUIET_TIME = 5.0
 """Time (s) after which messages without the moving entity are logged."""
-
-PACKAGES = ("gz.msgs", "ignition.msgs")
-"""Packages of the message types."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +90,8 @@ class Query:
 
 def get_kind(type_name: str) -> str:
     """Return the name of a type without the package; "" for one without states."""
-    package, _, kind = type_name.rpartition(".")
-    return kind if package in PACKAGES and kind in STATE_TYPES else ""
+    package, kind = split_type_name(type_name)
+    return kind if package and kind in STATE_TYPES else ""
 
 
 class GzSubscriber(Subscriber):
@@ -139,7 +138,7 @@ class GzSubscriber(Subscriber):
             named = [advert for advert in topics if to_local_name(advert.name) == query.topic]
             usable = [advert for advert in named if self.has_type(advert)]
             if named and not usable:
-                kinds = query.type or ", ".join(f"{PACKAGES[0]}.{kind}" for kind in STATE_TYPES)
+                kinds = query.type or ", ".join(f"{PACKAGE}.{kind}" for kind in STATE_TYPES)
                 what, allowed = f"type of topic {query.topic}", f"must be {kinds}"
                 remedy = "omit type=" if get_kind(named[0].type) else "name another topic"
                 raise MotionError(what, named[0].type, allowed=allowed, where=self._where, remedy=remedy)
