@@ -30,12 +30,18 @@ FILES = {
     "odometry": ("Odometry", "Header header 1, Pose pose 2, Twist twist 3"),
     "float_v": ("Float_V", "Header header 1, repeated float data 2"),
     "pose_with_covariance": ("PoseWithCovariance", "Pose pose 1, Float_V covariance 2"),
+    "twist_with_covariance": ("TwistWithCovariance", "Twist twist 1, Float_V covariance 2"),
     "odometry_with_covariance": (
         "OdometryWithCovariance",
-        "Header header 1, PoseWithCovariance pose_with_covariance 2",
+        "Header header 1, PoseWithCovariance pose_with_covariance 2, TwistWithCovariance twist_with_covariance 3",
     ),
 }
-"""File of gz-msgs -> its message and fields, as in `proto/gz/msgs` of gz-msgs 10 (the last one without its twist)."""
+"""File of gz-msgs -> its message and fields.
+
+Sources: the descriptors of gz-msgs 10 in the PyPI package gazebo-py-bindings 1.0.0, which protoc has generated from
+`proto/gz/msgs`; for the files with covariances also `proto/gz/msgs` in the repository of gz-sim, commit 23171bb.
+`tests/streams/test_gz_ignition.py` compares those of ign-msgs 8.
+"""
 
 SCALARS = {"double": 1, "float": 2, "int64": 3, "int32": 5, "string": 9, "uint32": 13}
 MAP = "string key 1, repeated string value 2"

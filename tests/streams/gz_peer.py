@@ -6,6 +6,7 @@ Source: `discovery.proto` of gz-msgs, and `Discovery.hh` and `NodeShared.cc` of 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import socket
 import struct
 import threading
@@ -17,6 +18,9 @@ from typing import Any
 
 import zmq
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+DEADLINE = 60.0
+"""Time (s) after which a test stops waiting. A busy machine needs a part of it."""
 
 GROUP, PORT = "239.255.0.7", 10317
 ADVERTISE, SUBSCRIBE, UNADVERTISE, HEARTBEAT, BYE, NEW_CONNECTION, END_CONNECTION = range(1, 8)
@@ -170,6 +174,11 @@ class GzPeer:
             elif message.type == BYE:
                 self.goodbyes.add(message.process_uuid)
 
+    def count_adverts(self, topic: str) -> int:
+        """Return how often a topic was advertised so far."""
+        messages = [Discovery.FromString(data[2:]) for data in self.datagrams]
+        return sum(message.type == ADVERTISE and message.pub.topic == topic for message in messages)
+
     def receive(self, timeout: float = 1.0) -> list[bytes] | None:
         """Return the frames of a message; None if none arrives in time."""
         if not self.subscriber.poll(int(1000 * timeout)):
@@ -177,10 +186,15 @@ class GzPeer:
         frames: list[bytes] = self.subscriber.recv_multipart()
         return frames
 
-    def receive_all(self, timeout: float = 1.0) -> list[list[bytes]]:
-        """Return all messages until none arrives within a time (s)."""
-        received = []
-        while (frames := self.receive(timeout)) is not None:
+    def receive_count(self, count: int) -> list[list[bytes]]:
+        """Return a number of messages, and those that have arrived after them."""
+        received: list[list[bytes]] = []
+        end = time.monotonic() + DEADLINE
+        while len(received) < count:
+            assert time.monotonic() < end, f"{len(received)} of {count} messages within {DEADLINE:g} s"
+            frames = self.receive(0.1)
+            received += [] if frames is None else [frames]
+        while (frames := self.receive(0.1)) is not None:
             received.append(frames)
         return received
 
@@ -195,9 +209,65 @@ class GzPeer:
             self.context.destroy(linger=0)
 
 
-def wait_until(is_done: Callable[[], bool], timeout: float = 20.0) -> None:
+class Simulator:
+    """A process that publishes one topic, and advertises it with each heartbeat and when it is asked for."""
+
+    def __init__(self, topic: str, type_name: str = "gz.msgs.Pose_V", address: str = "") -> None:
+        self.peer = GzPeer()
+        self.topic, self.type = topic, type_name
+        self.publisher = self.peer.context.socket(zmq.XPUB)
+        self.publisher.setsockopt(zmq.XPUB_VERBOSE, 1)
+        port = self.publisher.bind_to_random_port("tcp://127.0.0.1")
+        self.own_address = f"tcp://127.0.0.1:{port}"
+        self.address = address or self.own_address
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._advertise, daemon=True)
+        self._thread.start()
+
+    def _advertise(self) -> None:
+        asked, next_time = 0, 0.0
+        while not self._ending.wait(0.01):
+            count = self.peer.kinds.count(SUBSCRIBE)
+            if count > asked or time.monotonic() > next_time:
+                next_time = time.monotonic() + 1.0 if time.monotonic() > next_time else next_time
+                asked = count
+                self.peer.send(HEARTBEAT)
+                self.advertise()
+
+    def advertise(self) -> None:
+        fields = {"topic": self.topic, "address": self.address, "process_uuid": self.peer.process, "scope": 2}
+        fields |= {"node_uuid": self.peer.process, "msg_pub": {"ctrl": "unused", "msg_type": self.type}}
+        self.peer.send(ADVERTISE, pub=fields)
+
+    def wait_for_subscriber(self) -> None:
+        assert self.publisher.poll(int(1000 * DEADLINE))
+        assert self.publisher.recv() == b"\1" + self.topic.encode()
+
+    def publish(self, data: bytes, *extra: bytes) -> None:
+        self.publisher.send_multipart(
+            [self.topic.encode(), self.own_address.encode(), data, self.type.encode(), *extra]
+        )
+
+    def close(self, *, is_silent: bool = False) -> None:
+        self._ending.set()
+        self._thread.join(10.0)
+        if is_silent:
+            self.peer.send = lambda *_, **__: None  # type: ignore[method-assign]  # it dies without BYE
+        self.publisher.close(linger=500)
+        self.peer.close()
+
+
+def wait_until(is_done: Callable[[], bool]) -> None:
     """Wait until a condition is true."""
-    end = time.monotonic() + timeout
+    end = time.monotonic() + DEADLINE
     while not is_done():
-        assert time.monotonic() < end
+        assert time.monotonic() < end, f"after {DEADLINE:g} s: {_describe(is_done)}"
         time.sleep(0.005)
+
+
+def _describe(is_done: Callable[[], bool]) -> str:
+    """Return the source of a condition."""
+    try:
+        return inspect.getsource(is_done).strip()
+    except (OSError, TypeError):
+        return repr(is_done)

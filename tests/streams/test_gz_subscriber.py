@@ -5,6 +5,7 @@ All tests with a network run in a namespace of their own, or are skipped.
 
 from __future__ import annotations
 
+import errno
 import math
 import struct
 import threading
@@ -26,6 +27,7 @@ from navsense.motion import Replay
 from navsense.motion.base import LogContext
 from navsense.recordings.recorded_motion import load_motion
 from navsense.streams.gz import directory as directory_module
+from navsense.streams.gz import services as services_module
 from navsense.streams.gz import subscriber as subscriber_module
 from navsense.streams.gz.directory import Directory, find_address_problem
 from navsense.streams.gz.discovery import Advert, DiscoveryMessage, MessageType
@@ -42,11 +44,10 @@ from tests.streams.network_namespace import network_namespace
 
 zmq = pytest.importorskip("zmq", reason="needs pyzmq (pip install 'navsense[gz]')")
 from tests.streams.gz_peer import (  # noqa: E402 it needs pyzmq
-    ADVERTISE,
+    DEADLINE,
     HEARTBEAT,
     NEW_CONNECTION,
-    SUBSCRIBE,
-    GzPeer,
+    Simulator,
     wait_until,
 )
 
@@ -54,56 +55,8 @@ pytestmark = [pytest.mark.timeout(200), pytest.mark.requirement("LIV-3")]
 
 ROOT = Pose.from_rpy((0.2, 0.1, -0.3), 0.1, 0.2, 0.3)
 FRAME = DrivenFrame("robot::base", LogContext(model="robot", root=ROOT))
-URL = "gz://?partition=sea&wait=20&topic=/model/robot/pose"
+URL = "gz://?partition=sea&wait=60&topic=/model/robot/pose"
 TOPIC = "@/sea@/model/robot/pose"
-
-
-class Simulator:
-    """A process that publishes one topic, and advertises it with each heartbeat and when it is asked for."""
-
-    def __init__(self, topic: str = TOPIC, type_name: str = "gz.msgs.Pose_V", address: str = "") -> None:
-        self.peer = GzPeer()
-        self.topic, self.type = topic, type_name
-        self.publisher = self.peer.context.socket(zmq.XPUB)
-        self.publisher.setsockopt(zmq.XPUB_VERBOSE, 1)
-        port = self.publisher.bind_to_random_port("tcp://127.0.0.1")
-        self.own_address = f"tcp://127.0.0.1:{port}"
-        self.address = address or self.own_address
-        self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._advertise, daemon=True)
-        self._thread.start()
-
-    def _advertise(self) -> None:
-        asked, next_time = 0, 0.0
-        while not self._ending.wait(0.01):
-            count = self.peer.kinds.count(SUBSCRIBE)
-            if count > asked or time.monotonic() > next_time:
-                next_time = time.monotonic() + 1.0 if time.monotonic() > next_time else next_time
-                asked = count
-                self.peer.send(HEARTBEAT)
-                self.advertise()
-
-    def advertise(self) -> None:
-        fields = {"topic": self.topic, "address": self.address, "process_uuid": self.peer.process, "scope": 2}
-        fields |= {"node_uuid": self.peer.process, "msg_pub": {"ctrl": "unused", "msg_type": self.type}}
-        self.peer.send(ADVERTISE, pub=fields)
-
-    def wait_for_subscriber(self) -> None:
-        assert self.publisher.poll(20_000)
-        assert self.publisher.recv() == b"\1" + self.topic.encode()
-
-    def publish(self, data: bytes, *extra: bytes) -> None:
-        self.publisher.send_multipart(
-            [self.topic.encode(), self.own_address.encode(), data, self.type.encode(), *extra]
-        )
-
-    def close(self, *, is_silent: bool = False) -> None:
-        self._ending.set()
-        self._thread.join(10.0)
-        if is_silent:
-            self.peer.send = lambda *_, **__: None  # type: ignore[method-assign]  # it dies without BYE
-        self.publisher.close(linger=500)
-        self.peer.close()
 
 
 @pytest.fixture
@@ -114,16 +67,16 @@ def network() -> Iterator[None]:
 
 @pytest.fixture
 def simulator(network: None) -> Iterator[Simulator]:
-    simulator = Simulator()
+    simulator = Simulator(TOPIC)
     yield simulator
     simulator.close()
 
 
 def receive(subscriber: Subscriber, count: int) -> list[StampedState]:
     received: list[StampedState] = []
-    end = time.monotonic() + 20.0
+    end = time.monotonic() + DEADLINE
     while len(received) < count:
-        assert time.monotonic() < end
+        assert time.monotonic() < end, f"{len(received)} of {count} states"
         received += subscriber.receive(0.1)
     return received
 
@@ -199,14 +152,12 @@ def test_invalid_messages_are_warnings_and_the_next_one_is_read(
             simulator.publish(data)
         simulator.publisher.send_multipart([TOPIC.encode(), b"x"])
         simulator.publisher.send_multipart([TOPIC.encode(), b"x", b"y", b"gz.msgs.IMU"])
-        simulator.publish(make_message(5))
-        time.sleep(0.3)
-        simulator.publish(make_message(6))
-        stamps = [one.stamp for one in receive(subscriber, 2)]
-        time.sleep(0.3)
-        stamps += [one.stamp for one in subscriber.receive(0.1)]
+        for k in (5, 6):
+            simulator.publish(make_message(k))
+        stamps: list[int] = []
+        while 6 * 10**9 not in stamps:
+            stamps += [one.stamp for one in receive(subscriber, 1)]
     assert stamps[0] == 3 * 10**9
-    assert stamps[-1] == 6 * 10**9
     texts = messages_of(caplog)
     assert all("topic /model/robot/pose" in text for text in texts)
     assert sum("is not a valid gz.msgs.Pose_V: an integer is truncated" in text for text in texts) == 1
@@ -229,15 +180,18 @@ def test_publisher_that_vanishes_and_comes_back_is_used_again(
     simulator: Simulator, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With BYE at once, without it after the time of silence."""
-    monkeypatch.setattr(directory_module, "SILENCE", 1.6)
+    monkeypatch.setattr(directory_module, "SILENCE", 3600.0)
     with streams.open_subscriber(URL, FRAME) as subscriber:
         simulator.wait_for_subscriber()
         simulator.publish(make_message(1))
         receive(subscriber, 1)
         for k in (2, 3):
             simulator.close(is_silent=k == 3)
+            if k == 3:
+                monkeypatch.setattr(directory_module, "SILENCE", 0.1)
             wait_until(lambda k=k: sum("has vanished" in text for text in messages_of(caplog)) == k - 1)  # type: ignore[misc]
-            simulator = Simulator()
+            monkeypatch.setattr(directory_module, "SILENCE", 3600.0)
+            simulator = Simulator(TOPIC)
             simulator.wait_for_subscriber()
             simulator.publish(make_message(k))
             assert receive(subscriber, 1)[0].stamp == 3 * 10**9 + k * 5 * 10**8
@@ -248,30 +202,33 @@ def test_entity_that_never_comes_is_a_warning(
     simulator: Simulator, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each `Pose` has one entity."""
-    monkeypatch.setattr(subscriber_module, "QUIET_TIME", 0.2)
+    monkeypatch.setattr(subscriber_module, "QUIET_TIME", 3600.0)
     simulator.type = "gz.msgs.Pose"
     with streams.open_subscriber(URL, FRAME) as subscriber:
         simulator.wait_for_subscriber()
         for stamp in (1, 2):
             simulator.publish(make_pose("robot", stamp, (0.0, 0.0, 0.0)).SerializeToString())
         receive(subscriber, 1)
-        time.sleep(0.3)
+        assert not messages_of(caplog)
+        monkeypatch.setattr(subscriber_module, "QUIET_TIME", 0.01)
+        time.sleep(0.02)
         simulator.publish(make_pose("arm", 3, (0.0, 0.0, 0.0)).SerializeToString())
         wait_until(lambda: bool(messages_of(caplog)))
-    assert messages_of(caplog)[0].endswith("topic /model/robot/pose: no message of robot for 0.2 s; waiting for it")
+    assert messages_of(caplog)[0].endswith("topic /model/robot/pose: no message of robot for 0.01 s; waiting for it")
 
 
 def test_second_publisher_and_another_type_are_warnings(simulator: Simulator, caplog: pytest.LogCaptureFixture) -> None:
     with streams.open_subscriber(URL, FRAME) as subscriber:
         simulator.wait_for_subscriber()
-        second, third = Simulator(), Simulator(type_name="gz.msgs.IMU")
+        second, third = Simulator(TOPIC), Simulator(TOPIC, "gz.msgs.IMU")
         try:
             wait_until(lambda: len(messages_of(caplog)) == 2)
             second.publish(make_message(7))
             third.publish(make_message(8))
             simulator.publish(make_message(1))
             assert [one.stamp for one in receive(subscriber, 1)] == [35 * 10**8]
-            time.sleep(1.2)
+            count = simulator.peer.kinds.count(HEARTBEAT)
+            wait_until(lambda: simulator.peer.kinds.count(HEARTBEAT) >= count + 6)  # two of each other process
         finally:
             second.close()
             third.close()
@@ -295,11 +252,11 @@ def test_close_releases_every_file_and_thread(simulator: Simulator) -> None:
 
 
 def test_missing_topic_is_an_error_with_those_that_are_there(simulator: Simulator) -> None:
-    url = "gz://?partition=sea&wait=1.5&version=11&topic=/odometry"
+    url = "gz://?partition=sea&wait=2.5&version=11&topic=/odometry"
     with pytest.raises(MotionError) as error:
         streams.open_subscriber(url, FRAME)
     assert str(error.value) == (
-        f"{url}: no publisher of topic /odometry; none in the partition sea within 1.5 s; topics with poses: "
+        f"{url}: no publisher of topic /odometry; none in the partition sea within 2.5 s; topics with poses: "
         "/model/robot/pose; start the simulator with IGN_IP=127.0.0.1 and IGN_PARTITION=sea"
     )
     # Without a wait, the topic of the other partition may be known already.
@@ -311,7 +268,7 @@ def test_missing_topic_is_an_error_with_those_that_are_there(simulator: Simulato
 
 
 def test_topic_without_states_is_an_error(network: None) -> None:
-    simulator = Simulator(type_name="gz.msgs.IMU")
+    simulator = Simulator(TOPIC, "gz.msgs.IMU")
     try:
         with pytest.raises(MotionError, match=r"gz.msgs.IMU; must be gz.msgs.Pose_V, .*; name another topic"):
             streams.open_subscriber(URL, FRAME)
@@ -320,10 +277,10 @@ def test_topic_without_states_is_an_error(network: None) -> None:
 
 
 def test_address_that_is_not_on_loopback_is_not_used(network: None, caplog: pytest.LogCaptureFixture) -> None:
-    simulator = Simulator(address="tcp://192.168.1.5:1234")
+    simulator = Simulator(TOPIC, address="tcp://192.168.1.5:1234")
     try:
         with pytest.raises(MotionError, match="no publisher"):
-            streams.open_subscriber(URL.replace("wait=20", "wait=1"), FRAME)
+            streams.open_subscriber(URL.replace("wait=60", "wait=2.5"), FRAME)
     finally:
         simulator.close()
     (text,) = messages_of(caplog)
@@ -348,9 +305,27 @@ def test_directory_is_bounded_and_forgets_silent_processes(monkeypatch: pytest.M
         directory.update(message, "127.0.0.1")
     assert len(directory.list_adverts()) == 5
     directory.update(DiscoveryMessage(10, MessageType.BYE, "process 0"), "127.0.0.1")
-    assert {advert.process for advert in directory.list_adverts()} == {"process 1", "process 2", "process 3"}
+    assert {advert.process for advert in directory.list_adverts()} == {"process 1", "process 2"}
     monkeypatch.setattr(directory_module, "SILENCE", -1.0)
-    assert {advert.process for advert in directory.list_adverts()} == {"process 3"}
+    assert not directory.list_adverts()
+
+
+def test_process_beyond_the_limit_takes_the_place_of_a_silent_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until then its topics are not listed: they would never expire."""
+    monkeypatch.setattr(directory_module, "MAX_PROCESSES", 1)
+    directory = Directory("127.0.0.1", Where("gz://"))
+
+    def advertise(process: str) -> list[str]:
+        advert = Advert("@/p@/a", "tcp://127.0.0.1:1", process, "n", type="gz.msgs.Pose")
+        directory.update(DiscoveryMessage(10, MessageType.ADVERTISE, process, advert.name, advert=advert), "127.0.0.1")
+        with monkeypatch.context() as context:
+            context.setattr(directory_module, "SILENCE", 3600.0)
+            return [advert.process for advert in directory.list_adverts()]
+
+    assert advertise("first") == ["first"]
+    assert advertise("second") == ["first"]
+    monkeypatch.setattr(directory_module, "SILENCE", -1.0)
+    assert advertise("second") == ["second"]
 
 
 @pytest.mark.parametrize(
@@ -474,7 +449,7 @@ def test_entity_that_is_created_anew_is_found_again(
     try:
         with streams.open_subscriber("gz://?partition=sea&topic=world/demo/dynamic_pose/info", FRAME) as subscriber:
             simulator.wait_for_subscriber()
-            end = time.monotonic() + 20.0
+            end = time.monotonic() + DEADLINE
             while not (received := subscriber.receive(0.1)):
                 assert time.monotonic() < end
                 simulator.publish(make_scene(1).SerializeToString())
@@ -484,6 +459,36 @@ def test_entity_that_is_created_anew_is_found_again(
     assert received[0].state == ns.State(Pose((3.0, 3.0, 0.0)) @ ROOT)  # the second robot has the number 7
     assert not numbers
     assert any("no entity robot; waiting for it" in text for text in messages_of(caplog))
+
+
+def test_scene_without_an_answer_keeps_the_entity_and_delays_nothing(
+    network: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another entity has the same local name. The service has ended, and the receiver does not wait for it."""
+    simulator = Simulator("@/sea@/world/demo/dynamic_pose/info")
+    settings = read_settings(parse_url("gz://?partition=sea")[1])
+    server = ServiceServer(zmq, settings, "127.0.0.1", simulator.peer.process, Where("gz://"))
+    scene = encode_named(9, 2, 3, "robot", 7)
+    server.add(GzService("@/sea@/world/demo/scene/info", "gz.msgs.Empty", "gz.msgs.Scene", lambda _: scene))
+    url, names = "gz://?partition=sea&wait=3600&topic=world/demo/dynamic_pose/info", ("ground", "other", "robot")
+    try:
+        with streams.open_subscriber(url, FRAME) as subscriber:
+            assert isinstance(subscriber, subscriber_module.GzSubscriber)
+            server.close()
+            monkeypatch.setattr(subscriber_module, "SERVICE_TIMEOUT", 3600.0)
+            simulator.wait_for_subscriber()
+            simulator.publish(make_scene(1, names).SerializeToString())  # this robot has the number 6
+            wait_until(lambda: subscriber._scene_thread is not None)
+            simulator.publish(make_scene(2, names).SerializeToString())
+            simulator.publish(make_scene(3, (*names, "robot")).SerializeToString())
+            assert [one.stamp for one in receive(subscriber, 1)] == [45 * 10**8]
+            thread = subscriber._scene_thread
+            assert thread is not None
+            assert thread.is_alive()
+        assert not thread.is_alive()
+    finally:
+        server.close()
+        simulator.close()
 
 
 @pytest.mark.parametrize(("model", "link"), [("rover", ""), ("robot", "arm"), ("robot", "gripper"), ("base", "")])
@@ -532,6 +537,22 @@ def test_odometry_has_the_twist_in_the_axes_of_the_body(package: str) -> None:
     message.ClearField("twist")
     ((_, state),) = decode("Odometry", Target("robot"), message)
     assert (state.velocity, state.angular_velocity) == (None, None)
+
+
+@pytest.mark.parametrize("package", ["gz.msgs", "ignition.msgs"])
+def test_odometry_with_covariance_has_the_same_pose_and_twist(package: str) -> None:
+    message = GazeboMessages(package).make("OdometryWithCovariance")
+    set_stamp(message.header, 7)
+    set_frames(message.header, "robot/odom", "robot/base_footprint")
+    set_pose(message.pose_with_covariance.pose, (1.0, 2.0, 3.0), (0.6, 0.0, 0.0, 0.8))
+    message.pose_with_covariance.covariance.data.extend(36 * [0.5])
+    twist = message.twist_with_covariance
+    twist.twist.linear.x, twist.twist.angular.z = 0.25, -0.5
+    twist.covariance.data.extend(36 * [0.25])
+    ((stamp, state),) = decode("OdometryWithCovariance", Target("robot", root=ROOT), message)
+    pose = Pose((1.0, 2.0, 3.0), (0.6, 0.0, 0.0, 0.8))
+    assert stamp == 7
+    assert state == ns.State(pose, (0.25, 0.0, 0.0), angular_velocity=(0.0, 0.0, -0.5), frame="body")
 
 
 def test_twist_of_the_model_is_moved_to_the_canonical_link() -> None:
@@ -593,7 +614,7 @@ def server(network: None) -> Iterator[ServiceServer]:
     server.close()
 
 
-def request(name: str, data: bytes = b"", timeout: float = 10.0) -> bytes:
+def request(name: str, data: bytes = b"", timeout: float = DEADLINE) -> bytes:
     settings = read_settings(parse_url("gz://?partition=p")[1])
     return request_service(zmq, settings, f"@/p@/{name}", "Boolean", Where("gz://"), data=data, timeout=timeout)
 
@@ -621,6 +642,56 @@ def test_service_answers_or_says_that_it_failed(server: ServiceServer, caplog: p
     assert texts[1].endswith("service @/p@/turn failed: RuntimeError('it is broken')")
 
 
+@pytest.mark.parametrize("part", ["connect", "send"])
+def test_error_of_a_socket_ends_one_request_only(
+    server: ServiceServer, part: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log has the service and the peer."""
+    send = services_module.try_send
+
+    def fail(*_: object) -> None:
+        raise zmq.ZMQError(errno.EMFILE)
+
+    def fail_to_send(zmq_module: Any, opened: Any, frames: list[bytes]) -> bool:
+        if len(frames) == 6:  # a response
+            fail()
+        return send(zmq_module, opened, frames)
+
+    server.add(GzService("@/p@/turn", BOOLEAN, BOOLEAN, lambda data: data[::-1]))
+    with monkeypatch.context() as context:
+        if part == "connect":
+            context.setattr(ServiceServer, "_connect", fail)
+        else:
+            context.setattr(services_module, "try_send", fail_to_send)
+        with pytest.raises(ServiceError, match="no response within"):
+            request("turn", b"abc", timeout=0.5)
+    assert request("turn", b"abc") == b"cba"
+    (text,) = messages_of(caplog)
+    assert "service @/p@/turn: no response to tcp://127.0.0.1:" in text
+    assert text.endswith("ZMQError('Too many open files')")
+
+
+def test_services_that_cannot_receive_say_bye(
+    server: ServiceServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log has an error, and other programs do not see them any more."""
+
+    def fail() -> None:
+        raise zmq.ZMQError(zmq.ENOTSOCK)
+
+    server.add(GzService("@/p@/turn", BOOLEAN, BOOLEAN, lambda data: data))
+    assert request("turn", b"ab") == b"ab"
+    monkeypatch.setattr(server, "_send_waiting", fail)
+    with pytest.raises(ServiceError):
+        request("turn", timeout=1.0)
+    wait_until(lambda: not server._thread.is_alive())
+    with pytest.raises(ServiceError, match="no process has the service"):
+        request("turn", timeout=0.3)
+    (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert record.getMessage() == "gz://: the services have ended"
+    assert record.exc_info is not None
+
+
 @pytest.mark.parametrize("is_packed", [True, False])
 @pytest.mark.requirement("LIV-8")
 def test_values_of_a_request_are_those_of_protobuf(is_packed: bool) -> None:
@@ -643,11 +714,9 @@ def test_values_of_a_request_are_those_of_protobuf(is_packed: bool) -> None:
     assert handler(b"") == encode_packed(1, values)
 
 
-def test_missing_service_is_an_error_in_time(server: ServiceServer) -> None:
-    start = time.monotonic()
-    with pytest.raises(ServiceError, match=r"no process has the service within 0\.6 s"):
-        request("missing", timeout=0.6)
-    assert time.monotonic() - start < 3.0
+def test_missing_service_is_an_error(server: ServiceServer) -> None:
+    with pytest.raises(ServiceError, match=r"no process has the service within 0\.3 s"):
+        request("missing", timeout=0.3)
 
 
 def test_garbage_to_a_service_is_a_warning_for_each_cause(
@@ -669,7 +738,7 @@ def test_garbage_to_a_service_is_a_warning_for_each_cause(
     ]
     try:
         for message in 5 * requests:
-            end = time.monotonic() + 10.0
+            end = time.monotonic() + DEADLINE
             while True:
                 try:
                     stranger.send_multipart([identity, *message])

@@ -15,15 +15,14 @@ from urllib.parse import urlsplit
 
 from navsense.core.errors import Where
 from navsense.streams.gz.discovery import SILENCE, Advert, AdvertScope, DiscoveryMessage, MessageType
+from navsense.streams.warning_log import WarningLog
 
 LOG = logging.getLogger(__name__)
 """Logs addresses that are not used."""
 
 MAX_ADVERTS, MAX_PROCESSES = 20_000, 2_000
-"""Limits on what is stored: a program that advertises without end does not use up memory."""
-
-MAX_WARNINGS = 20
-"""Largest number of warnings."""
+"""Limits on what is stored: a program that advertises without end does not use up memory. Further processes are ignored
+until others have vanished."""
 
 Found = TypeVar("Found")
 
@@ -36,27 +35,33 @@ class Directory:
 
     def __init__(self, host: str, where: Where) -> None:
         """Start empty."""
-        self._host, self._where = host, where
+        self._host, self._warnings = host, WarningLog(LOG, where)
         self._condition = threading.Condition()
         self._adverts: dict[tuple[str, str, str], Advert] = {}
         self._seen: dict[str, float] = {}
-        self._warned: set[str] = set()
 
     def update(self, message: DiscoveryMessage, host: str) -> None:
         """Store what a message says. `host` is the address of its sender."""
         advert = message.advert
         with self._condition:
-            if message.type == MessageType.BYE:
-                self._remove(message.process)
-            elif message.process in self._seen or len(self._seen) < MAX_PROCESSES:
+            is_known = message.type != MessageType.BYE and self._has_place(message.process)
+            if is_known:
                 self._seen[message.process] = time.monotonic()
-            if advert is not None:
+            else:
+                self._remove(message.process)
+            if advert is not None and is_known:
                 key = (advert.name, advert.process, advert.node)
                 if message.type == MessageType.UNADVERTISE:
                     self._adverts.pop(key, None)
                 elif self._adverts.get(key) != advert and self._is_usable(advert, host) and self._has_room(key):
                     self._adverts[key] = advert
             self._condition.notify_all()
+
+    def _has_place(self, process: str) -> bool:
+        """Return True if a process is in the table of processes, or if the table has room for it."""
+        if process not in self._seen and len(self._seen) >= MAX_PROCESSES:
+            self._remove_silent()
+        return process in self._seen or len(self._seen) < MAX_PROCESSES
 
     def _has_room(self, key: tuple[str, str, str]) -> bool:
         return key in self._adverts or len(self._adverts) < MAX_ADVERTS
@@ -67,9 +72,9 @@ class Directory:
         if advert.scope == AdvertScope.PROCESS or (advert.scope == AdvertScope.HOST and not is_local):
             return False
         problem = find_address_problem(advert.address, self._host)
-        if problem and advert.address not in self._warned and len(self._warned) < MAX_WARNINGS:
-            self._warned.add(advert.address)
-            LOG.warning("%s: %s of process %s at %s: %s", self._where, advert.name, advert.process, host, problem)
+        if problem:
+            text = f"{advert.name} of process {advert.process} at {host}: {problem}"
+            self._warnings.add("address", advert.address, text)
         return not problem
 
     def _remove(self, process: str) -> None:
@@ -90,10 +95,14 @@ class Directory:
             return self._list_adverts()
 
     def _list_adverts(self) -> list[Advert]:
+        self._remove_silent()
+        return list(self._adverts.values())
+
+    def _remove_silent(self) -> None:
+        """Forget the processes that have been silent for too long."""
         earliest = time.monotonic() - SILENCE
         for process in [process for process, seen in self._seen.items() if seen < earliest]:
             self._remove(process)
-        return list(self._adverts.values())
 
     def wait(self, select: Callable[[list[Advert]], Found | None], seconds: float) -> Found | None:
         """Return what `select` finds in the topics or services; None if it finds nothing within a time (s)."""

@@ -426,7 +426,7 @@ class OdometryDecoder:
         if twist_data is None:
             velocity = angular_velocity = None
         else:
-            velocity, angular_velocity = _decode_twist(twist_data)
+            velocity, angular_velocity = decode_twist(twist_data)
         root = self._target.root
         if frame == self._target.model and frame and root != Pose():
             pose = pose @ root
@@ -442,7 +442,7 @@ def _get_nested(data: bytes, wanted: int) -> bytes | None:
     return value if isinstance(value, bytes) else None
 
 
-def _decode_twist(data: bytes) -> tuple[Vector, Vector]:
+def decode_twist(data: bytes) -> tuple[Vector, Vector]:
     """Return the linear and the angular velocity of a `Twist`. Raises `ValueError`."""
     linear, angular = (decode_vector(_get_nested(data, tag) or b"") for tag in (FIELD_2, FIELD_3))
     if not all(map(math.isfinite, (*linear, *angular))):

@@ -31,6 +31,7 @@ from navsense.recordings.base import make_no_thread_error
 from navsense.streams.gz.directory import Directory, find_address_problem
 from navsense.streams.gz.discovery import Advert, Discovery
 from navsense.streams.gz.settings import Settings, resolve_host
+from navsense.streams.warning_log import WarningLog
 
 LOG = logging.getLogger(__name__)
 """Logs requests that cannot be handled."""
@@ -38,7 +39,7 @@ LOG = logging.getLogger(__name__)
 MAX_MESSAGE_BYTES = 1 << 24
 """Longest request or response (bytes). The scene of a large world has some 10 MB."""
 
-MAX_WAITING, MAX_PEERS, MAX_WARNINGS = 1000, 32, 20
+MAX_WAITING, MAX_PEERS = 1000, 32
 """Largest numbers of responses that wait for their connection, of connected requesters, and of warnings."""
 
 CONNECT_TIMEOUT = 2.0
@@ -49,6 +50,9 @@ CLOSE_LINGER = 200
 
 RETRY = 2e-3
 """Time (s) between two tries to send to a socket that is being connected."""
+
+POLL_TIME, ASK_INTERVAL = 0.1, 0.5
+"""Time (s) between two looks at the end of a request, and between two questions for a service."""
 
 Handler = Callable[[bytes], bytes | None]
 """Gets a request and returns the response; None if the service fails. It can raise `ValueError` with the reason."""
@@ -79,12 +83,12 @@ class ServiceServer:
 
     def __init__(self, zmq: Any, settings: Settings, host: str, process: str, where: Where) -> None:
         """Open the socket and start the discovery. Raises `RecordingError`."""
-        self._zmq, self._host, self._process, self._where = zmq, host, process, where
+        self._zmq, self._host, self._process = zmq, host, process
         self._services: dict[str, GzService] = {}
         self._socket_id = str(uuid4())
-        self._waiting: deque[tuple[float, list[bytes]]] = deque()
+        self._waiting: deque[tuple[float, str, list[bytes]]] = deque()
         self._peers: OrderedDict[str, None] = OrderedDict()
-        self._warned: set[str] = set()
+        self._where, self._warnings = where, WarningLog(LOG, where)
         self._ending = threading.Event()
         self._wake_receiver, self._wake_sender = socket.socketpair()
         self._context = zmq.Context()
@@ -141,16 +145,27 @@ class ServiceServer:
                         frames = self._socket.recv_multipart(zmq.NOBLOCK)
                     except zmq.Again:
                         break
-                    self._handle(frames)
+                    self._answer(frames)
                 self._send_waiting()
+        except Exception:  # other programs learn of it by BYE
+            LOG.exception("%s: the services have ended", self._where)
+            self._discovery.close()
         finally:
             self._close_sockets()
 
-    def _handle(self, frames: list[bytes]) -> None:
-        """Answer a request."""
+    def _answer(self, frames: list[bytes]) -> None:
+        """Answer a request. An error ends this request only."""
         if len(frames) != 9:
             self._warn("frames", f"a request has {len(frames)} frames, not 9; it is ignored")
             return
+        try:
+            self._handle(frames)
+        except Exception as error:  # noqa: BLE001  # the others need the thread
+            name, sender = (frame[:80].decode(errors="replace") for frame in frames[1:3])
+            self._warn(f"error {name} {sender}", f"service {name}: no response to {sender}: {error!r}")
+
+    def _handle(self, frames: list[bytes]) -> None:
+        """Queue the response to a request."""
         _, name, address, requester, node, number, data, request_type, response_type = frames
         service = self._services.get(name.decode(errors="replace"))
         sender = address.decode(errors="replace")
@@ -182,7 +197,7 @@ class ServiceServer:
             self._waiting.popleft()
             self._warn("full", "too many requests; the earliest gets no response")
         expiry = time.monotonic() + CONNECT_TIMEOUT
-        self._waiting.append((expiry, [requester, name, node, number, response or b"", result]))
+        self._waiting.append((expiry, sender, [requester, name, node, number, response or b"", result]))
 
     def _connect(self, address: str) -> None:
         """Connect to a requester, and disconnect from the one that has been silent longest."""
@@ -198,21 +213,23 @@ class ServiceServer:
 
     def _send_waiting(self) -> None:
         """Send the responses whose requester is connected; the others wait."""
-        now, later = time.monotonic(), deque[tuple[float, list[bytes]]]()
-        for expiry, frames in self._waiting:
-            if not try_send(self._zmq, self._socket, frames):
-                if now < expiry:
-                    later.append((expiry, frames))
-                else:
-                    name = frames[1].decode(errors="replace")
-                    self._warn(f"gone {name}", f"service {name}: a requester has vanished before its response")
+        now, later = time.monotonic(), deque[tuple[float, str, list[bytes]]]()
+        for expiry, sender, frames in self._waiting:
+            name = frames[1].decode(errors="replace")
+            try:
+                is_sent = try_send(self._zmq, self._socket, frames)
+            except self._zmq.ZMQError as error:
+                self._warn(f"error {name} {sender}", f"service {name}: no response to {sender}: {error!r}")
+                continue
+            if not is_sent and now < expiry:
+                later.append((expiry, sender, frames))
+            elif not is_sent:
+                self._warn(f"gone {name}", f"service {name}: a requester has vanished before its response")
         self._waiting = later
 
     def _warn(self, key: str, text: str) -> None:
         """Log a warning, once for each key."""
-        if key not in self._warned and len(self._warned) < MAX_WARNINGS:
-            self._warned.add(key)
-            LOG.warning("%s: %s", self._where, text)
+        self._warnings.add(key, "", text)
 
     def _close_sockets(self) -> None:
         self._context.destroy(linger=CLOSE_LINGER)
@@ -252,23 +269,32 @@ class ServiceError(Exception):
 
 
 def request_service(
-    zmq: Any, settings: Settings, service: str, response_type: str, where: Where, *, data: bytes = b"", timeout: float
+    zmq: Any,
+    settings: Settings,
+    service: str,
+    response_type: str,
+    where: Where,
+    *,
+    data: bytes = b"",
+    timeout: float,
+    is_ending: threading.Event | None = None,
 ) -> bytes:
     """Return the response of a service of another process.
 
     service: its full name.
     response_type: without its package.
     timeout: longest time (s) to find the service, and again until its response.
+    is_ending: set by another thread to end the request, which then raises `ServiceError`.
 
     Raises `ServiceError`, and `RecordingError` if the sockets cannot be opened.
     """
-    host, process = resolve_host(settings, where), str(uuid4())
+    host, process, is_ending = resolve_host(settings, where), str(uuid4()), is_ending or threading.Event()
     directory = Directory(host, where)
     discovery = Discovery(
         settings, host, process, where, port=settings.service_discovery_port, listener=directory.update
     )
     try:
-        advert = _find_service(discovery, directory, service, response_type, timeout)
+        advert = _find_service(discovery, directory, service, response_type, timeout, is_ending)
         with zmq.Context() as context:
             receiver_id = str(uuid4())
             receiver = open_router(zmq, context, host, receiver_id, where)
@@ -279,7 +305,7 @@ def request_service(
                 texts = (advert.socket_id, service, address, receiver_id, process, number)
                 frames = [*(text.encode() for text in texts), data]
                 frames += [advert.request_type.encode(), advert.response_type.encode()]
-                return _exchange(zmq, requester, receiver, frames, timeout)
+                return _exchange(zmq, requester, receiver, frames, timeout, is_ending)
             finally:
                 requester.close(linger=0)
                 receiver.close(linger=0)
@@ -288,31 +314,42 @@ def request_service(
 
 
 def _find_service(
-    discovery: Discovery, directory: Directory, service: str, response_type: str, timeout: float
+    discovery: Discovery,
+    directory: Directory,
+    service: str,
+    response_type: str,
+    timeout: float,
+    is_ending: threading.Event,
 ) -> Advert:
     def select(adverts: list[Advert]) -> Advert | None:
         matching = (advert for advert in adverts if advert.is_service and advert.name == service)
         return next((advert for advert in matching if advert.response_type.endswith(f".{response_type}")), None)
 
-    end = time.monotonic() + timeout
-    while True:  # a datagram can be lost
-        discovery.ask(service)
+    end, next_question = time.monotonic() + timeout, 0.0
+    while True:
+        if time.monotonic() >= next_question:  # a datagram can be lost
+            discovery.ask(service)
+            next_question = time.monotonic() + ASK_INTERVAL
         left = end - time.monotonic()
-        advert = directory.wait(select, min(left, 0.5))
+        advert = directory.wait(select, min(max(left, 0.0), POLL_TIME))
         if advert is not None:
             return advert
-        if left <= 0.0:
+        if left <= 0.0 or is_ending.is_set():
             raise ServiceError(f"no process has the service within {timeout:g} s")
 
 
-def _exchange(zmq: Any, requester: Any, receiver: Any, frames: list[bytes], timeout: float) -> bytes:
+def _exchange(
+    zmq: Any, requester: Any, receiver: Any, frames: list[bytes], timeout: float, is_ending: threading.Event
+) -> bytes:
     """Send a request and return the response. Raises `ServiceError`."""
     end = time.monotonic() + timeout
     while not try_send(zmq, requester, frames):
-        if time.monotonic() >= end:
+        if time.monotonic() >= end or is_ending.is_set():
             raise ServiceError(f"the process of the service cannot be reached within {timeout:g} s")
         time.sleep(RETRY)
-    while (left := end - time.monotonic()) > 0.0 and receiver.poll(int(1000 * left) + 1):
+    while time.monotonic() < end and not is_ending.is_set():
+        if not receiver.poll(int(1000 * POLL_TIME)):
+            continue
         response: list[bytes] = receiver.recv_multipart()
         if len(response) == 6 and response[3] == frames[5]:
             if response[5] != b"1":

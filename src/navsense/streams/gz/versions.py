@@ -55,6 +55,16 @@ def get_type_name(name: str, version: int) -> str:
     return name.replace(PACKAGE, IGNITION_PACKAGE, 1) if version <= IGNITION_VERSION else name
 
 
+def split_type_name(name: str) -> tuple[str, str]:
+    """Return the package and the name of a message type of any version; "" for another package.
+
+    >>> split_type_name("ignition.msgs.Pose_V"), split_type_name("sim.Pose")
+    (('ignition.msgs', 'Pose_V'), ('', ''))
+    """
+    package, _, kind = name.rpartition(".")
+    return (package, kind) if package in (PACKAGE, IGNITION_PACKAGE) else ("", "" if package else kind)
+
+
 def get_package(version: int) -> GazeboPackage:
     """Return the messages of a version of the library."""
     if version >= IMU_COVARIANCE_VERSION:
