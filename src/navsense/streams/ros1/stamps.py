@@ -17,7 +17,8 @@ from typing import Generic, TypeVar
 from navsense.streams.ros1.master import MasterError
 from navsense.streams.ros1.states import CLOCK_MD5, CLOCK_TYPE, decode_clock
 from navsense.streams.ros1.subscriber_node import PublisherChoice, SubscriberNode
-from navsense.streams.ros1.subscription import Connection, PeerError, Warnings
+from navsense.streams.ros1.subscription import Connection, PeerError
+from navsense.streams.warning_log import WarningLog
 
 LOG = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class Stamps(Generic[Item]):
     def __init__(
         self,
         node: SubscriberNode,
-        warnings: Warnings,
+        warnings: WarningLog,
         topic: str,
         *,
         put: Callable[[int, Item], None],

@@ -12,8 +12,9 @@ from navsense.core.errors import Where
 from navsense.streams.ros1.master import Master, Registration
 from navsense.streams.ros1.node import ERROR, SUCCESS, Ros1Node
 from navsense.streams.ros1.publisher import DEFAULT_PORT, check, get_own_host, is_loopback
-from navsense.streams.ros1.subscription import CONNECT_TIMEOUT, Connection, Receiver, Subscription, Warnings
+from navsense.streams.ros1.subscription import CONNECT_TIMEOUT, Connection, Receiver, Subscription
 from navsense.streams.stream import LOOPBACK, StreamUrl
+from navsense.streams.warning_log import WarningLog
 
 LOG = logging.getLogger(__name__)
 
@@ -108,7 +109,7 @@ class SubscriberNode:
 class PublisherChoice:
     """Follows one publisher of a topic at a time. Another one is followed after the first has disconnected."""
 
-    def __init__(self, warnings: Warnings) -> None:
+    def __init__(self, warnings: WarningLog) -> None:
         """Follow the first publisher that sends."""
         self._warnings = warnings
         self._chosen: Connection | None = None
