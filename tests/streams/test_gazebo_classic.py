@@ -10,6 +10,7 @@ import contextlib
 import logging
 import math
 import os
+import resource
 import socket
 import struct
 import subprocess
@@ -37,6 +38,7 @@ from navsense.streams.gazebo_classic import node as node_module
 from navsense.streams.gazebo_classic import publisher as publisher_module
 from navsense.streams.gazebo_classic import subscriber as subscriber_module
 from navsense.streams.gazebo_classic.link_pose import LinkPose
+from navsense.streams.gazebo_classic.node import ClassicSubscription, ClassicTopic
 from navsense.streams.gazebo_classic.packet import (
     decode_link_data,
     decode_packet,
@@ -529,6 +531,116 @@ def test_second_publisher_is_ignored(session: Session, server: GazeboServer, cap
     assert caplog.text.count(text) == 1
 
 
+@contextlib.contextmanager
+def address_without_answer() -> Iterator[int]:
+    """Yield a port at which the system completes no connection: the backlog of its socket is full."""
+    with contextlib.ExitStack() as opened:
+        listener = opened.enter_context(socket.socket())
+        listener.bind((HOST, 0))
+        listener.listen(0)
+        port = listener.getsockname()[1]
+        for _ in range(3):
+            peer = opened.enter_context(socket.socket())
+            peer.setblocking(False)
+            peer.connect_ex((HOST, port))
+        yield port
+
+
+@motion
+def test_peer_that_does_not_answer_delays_no_other_topic(
+    session: Session, server: GazeboServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The node connects without blocking. A timeout of 60 s would exceed the deadline of the states."""
+    monkeypatch.setattr(node_module, "PEER_TIMEOUT", 60.0)
+    with address_without_answer() as port, open_motion(server) as subscriber:
+        assert isinstance(subscriber, subscriber_module.GazeboClassicSubscriber)
+        lost: list[str] = []
+        subscriber._node.subscribe(ClassicSubscription("/silent", "gazebo.msgs.IMU", lambda _: None, lost.append))
+        publisher = TYPES["Publish"](topic="/silent", msg_type="gazebo.msgs.IMU", host=HOST, port=port)
+        server.send_to_nodes("publisher_advertise", publisher)
+        session.play(server)
+        receive(subscriber, session.count_states())
+        assert lost == []
+
+
+@motion
+def test_name_of_a_host_is_looked_up_outside_the_thread_of_the_node(
+    session: Session, server: GazeboServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The addresses are tried in turn: nothing listens at the first one."""
+    is_released, look_up = threading.Event(), socket.getaddrinfo
+
+    def find(host: str, port: int, *arguments: int, **options: int) -> list[Any]:
+        if host != "simulator":
+            return look_up(host, port, *arguments, **options)
+        if options["flags"] & socket.AI_NUMERICHOST:
+            raise socket.gaierror(socket.EAI_NONAME, "no number")
+        assert is_released.wait(20.0)
+        with socket.create_server((HOST, 0)) as unused:
+            free = unused.getsockname()[1]
+        return look_up(HOST, free, **options) + look_up(HOST, port, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", find)
+    monkeypatch.setattr(node_module, "PEER_TIMEOUT", 60.0)
+    server.publishers[POSES].host = "simulator"
+    with open_motion(server) as subscriber:
+        assert isinstance(subscriber, subscriber_module.GazeboClassicSubscriber)
+        server.wait(lambda: bool(server.connections.get(LINK)))
+        session.play(server, (LINK,))
+        until = time.monotonic() + 20.0
+        while len(subscriber._waiting) < len(session.link_data) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert len(subscriber._waiting) == len(session.link_data)
+        is_released.set()
+        server.wait(lambda: bool(server.connections.get(POSES)))
+        session.play(server, (POSES,))
+        receive(subscriber, session.count_states())
+
+
+@motion
+@pytest.mark.parametrize(
+    ("host", "port", "problem"),
+    [
+        (HOST, 0, "its port 0 is not a number from 1 to 65535"),
+        (HOST, 1, "connection refused"),
+        ("simulator.invalid", 1, ""),
+        ("a" * 300, 1, ""),
+    ],
+)
+def test_publisher_that_cannot_be_reached_ends_the_states(
+    host: str, port: int, problem: str, server: GazeboServer
+) -> None:
+    server.publishers[LINK].host, server.publishers[LINK].port = host, port
+    with open_motion(server) as subscriber:
+        error = wait_for_error(subscriber)
+    assert f"link robot::base: the publisher {host}:{port} of topic {LINK} does not answer: {problem}" in error
+
+
+@motion
+def test_publisher_without_an_answer_ends_the_states(server: GazeboServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_module, "PEER_TIMEOUT", 0.1)
+    with address_without_answer() as port:
+        server.publishers[LINK].port = port
+        with open_motion(server) as subscriber:
+            assert "does not answer: no answer within 0.1 s" in wait_for_error(subscriber)
+
+
+@motion
+def test_failed_thread_of_the_node_ends_the_states_and_is_logged(
+    session: Session, server: GazeboServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """`close` still logs what was not exact."""
+    with open_motion(server) as subscriber:
+        assert isinstance(subscriber, subscriber_module.GazeboClassicSubscriber)
+        subscriber._node.advertise([topic := ClassicTopic("/slow", "gazebo.msgs.IMU", dropped=3)])
+        monkeypatch.setattr(subscriber, "put", None)
+        session.play(server)
+        assert "the connections have ended: TypeError" in wait_for_error(subscriber)
+        subscriber._node._thread.join(20.0)
+    assert "the thread of the node has failed" in caplog.text
+    assert f"topic {topic.name}: 3 messages dropped for slow subscribers" in caplog.text
+
+
 @motion
 @pytest.mark.parametrize(
     ("query", "problem"),
@@ -766,6 +878,56 @@ def test_slow_subscriber_loses_its_oldest_messages(
     assert caplog.text.count("is too slow; its oldest messages are dropped") == 1
     assert f"topic {topic}: " in caplog.text
     assert "messages dropped for slow subscribers" in caplog.text
+
+
+@contextlib.contextmanager
+def no_free_files() -> Iterator[None]:
+    """Limit the files of this process to those that are open."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.ExitStack() as opened:
+        used = [opened.enter_context(socket.socket()) for _ in range(16)]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (used[-1].fileno() + 1, limits[1]))
+        try:
+            with contextlib.suppress(OSError):
+                while True:  # numbers of files that were closed in between
+                    opened.enter_context(socket.socket())
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.requirement("LIV-4")
+def test_node_without_files_does_not_spin(
+    server: GazeboServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The system has no file for another connection: the next attempt comes after a pause, and may succeed then."""
+    attempts, accept = [], socket.socket.accept
+
+    def count(listener: socket.socket) -> tuple[socket.socket, Any]:
+        attempts.append(listener)
+        return accept(listener)
+
+    monkeypatch.setattr(socket.socket, "accept", count)
+    monkeypatch.setattr(node_module, "ACCEPT_PAUSE", 1e6)
+    node = node_module.ClassicNode((HOST, server.port), HOST, name="gazebo://")
+    client = socket.socket()
+    try:
+        with no_free_files():
+            client.connect((HOST, node.port))
+            while "too many open files" not in caplog.text:
+                time.sleep(0.01)
+            for _ in range(50):  # turns of the thread of the node
+                node._wake()
+                time.sleep(0.001)
+            assert attempts.count(node._listener) == 1
+        node._accept_time = time.monotonic()
+        client.sendall(b"garbage!")
+        client.settimeout(20.0)
+        assert client.recv(1) == b""
+    finally:
+        client.close()
+        node.stop()
+    assert caplog.text.count("connections of subscribers are not accepted: too many open files") == 1
 
 
 @pytest.mark.requirement("LIV-4")

@@ -73,7 +73,7 @@ class EntityRequests:
         frame = format_frame(body + encode_nested(3, name.encode()))
         end, repeat = time.monotonic() + ANSWER_TIMEOUT, 0.0
         while (now := time.monotonic()) < end and not self._node.lost:
-            is_connected = self._topic.subscribers and self._subscription.publisher is not None
+            is_connected = self._topic.subscribers and self._subscription.is_connected
             if is_connected and now > repeat:
                 self._node.publish(self._topic, [frame])
                 repeat = now + REPEAT_PERIOD

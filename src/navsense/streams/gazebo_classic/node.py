@@ -8,7 +8,8 @@ The node connects to the master, which sends its version, the namespaces of topi
     node -> publisher     sub: the only packet of a subscriber; the publisher answers with the messages of the topic
 
 Each subscriber of the node has a queue. If it is full, its oldest messages are dropped and counted. No method waits for
-a peer, except the constructor and `finish`.
+a peer, except the constructor and `finish`: connections are made without blocking, and a thread of its own looks up the
+name of a host.
 
 A gzserver crashes if a subscriber names a topic that it does not publish, and if a topic is advertised with a second
 type. The node does neither.
@@ -19,7 +20,9 @@ Sources: `Master.cc`, `Connection.cc`, `ConnectionManager.cc` and `TopicManager.
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
+import os
 import selectors
 import socket
 import threading
@@ -27,6 +30,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from navsense.core.errors import NavsenseError, show
 from navsense.core.text import format_count
@@ -54,7 +58,11 @@ CONNECT_TIMEOUT = 5.0
 """Longest time (s) until the master has sent its first packets."""
 
 PEER_TIMEOUT = 2.0
-"""Longest time (s) to connect to a publisher, and in which a subscriber has to send its packet."""
+"""Longest time (s) to find the addresses of a publisher, to connect to one of them, and until a subscriber has sent its
+packet."""
+
+ACCEPT_PAUSE = 1.0
+"""Time (s) for which no connection is accepted after the system had no room for one."""
 
 REST = 0.002
 """Time (s) for which a node with subscriptions does not read: it then reads several messages at once.
@@ -70,6 +78,9 @@ SEND_BYTES = 1 << 20
 
 MAX_CONNECTIONS = 500
 """Number of open connections."""
+
+NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+"""Errors of the system that last: it has no room for another connection."""
 
 MAX_PUBLISHERS = 100_000
 """Number of publishers that the master may list."""
@@ -99,6 +110,8 @@ class ClassicSubscription:
     on_message: is called in the thread of the node with each message. It raises `ValueError` for an invalid one.
     on_end: is called with the reason when the publisher is lost.
     is_last: true if messages of other topics that arrive together with one of this topic are handled first.
+    publisher: the one that the node is connected to or connects to.
+    is_connected: true while the node is connected to it.
     """
 
     name: str
@@ -107,6 +120,29 @@ class ClassicSubscription:
     on_end: Callable[[str], None]
     is_last: bool = False
     publisher: TopicEndpoint | None = None
+    is_connected: bool = False
+
+
+Address = tuple[socket.AddressFamily, tuple[Any, ...]]
+"""The family of an IP address, and what `socket.connect` takes."""
+
+
+@dataclass(eq=False)
+class _Lookup:
+    """The addresses of a publisher that are not tried yet.
+
+    name: of the publisher, in messages.
+    deadline: monotonic time (s) until which its host is looked up.
+    addresses: None while its host is looked up.
+    problem: why the host has no address, or why the last address that was tried does not answer.
+    """
+
+    subscription: ClassicSubscription
+    publisher: TopicEndpoint
+    name: str
+    deadline: float
+    addresses: list[Address] | None = None
+    problem: str = "its host has no address"
 
 
 @dataclass(eq=False)
@@ -115,7 +151,8 @@ class _ClassicPeer:
 
     topic: that of a subscriber. subscription: that of a publisher. Both are None for the master, and for a peer that
         has not sent its packet yet.
-    deadline: monotonic time (s) at which a peer without a topic is disconnected, 0 for other peers.
+    lookup: the other addresses of a publisher, until it is connected.
+    deadline: monotonic time (s) at which a peer that is not connected or has no topic is disconnected, 0 for others.
     queue, size: what is not sent yet, and its bytes.
     is_head_partial: true if a part of the first frame is sent.
     last_progress: monotonic time (s) when bytes were last sent, or the queue was last empty.
@@ -125,6 +162,7 @@ class _ClassicPeer:
     name: str
     topic: ClassicTopic | None = None
     subscription: ClassicSubscription | None = None
+    lookup: _Lookup | None = None
     deadline: float = 0.0
     frames: FrameReader = field(default_factory=FrameReader)
     queue: deque[memoryview] = field(default_factory=deque)
@@ -169,6 +207,9 @@ class ClassicNode:
         self._topics: dict[str, ClassicTopic] = {}
         self._subscriptions: dict[str, ClassicSubscription] = {}
         self._peers: dict[socket.socket, _ClassicPeer] = {}
+        self._lookups: list[_Lookup] = []
+        self._accept_time = 0.0
+        self._has_stopped = False
         self._warnings = WarningLog(LOG, name)
         self._connected, self._changed, self._ending = threading.Event(), threading.Event(), threading.Event()
         self._selector = selectors.DefaultSelector()
@@ -311,8 +352,9 @@ class ClassicNode:
 
     def stop(self) -> None:
         """Disconnect at once, and log the numbers of messages. Never raises."""
-        if self._ending.is_set():
+        if self._has_stopped:
             return
+        self._has_stopped = True
         self._ending.set()
         self._wake()
         if threading.current_thread() is not self._thread:
@@ -388,8 +430,21 @@ class ClassicNode:
 
     def _disconnect(self, peer: _ClassicPeer, reason: str = "") -> None:
         """Disconnect a peer. The caller holds the lock."""
-        if self._peers.pop(peer.connection, None) is None:
+        if peer.connection not in self._peers:
             return
+        self._close_connection(peer)
+        if self._ending.is_set():
+            return
+        if peer is self._master:
+            self.lost = reason or "the master has closed the connection"
+            self._changed.set()
+            self._on_lost(self.lost)
+        elif peer.subscription is not None:
+            self._end(peer.subscription, peer.name, reason or "has disconnected")
+
+    def _close_connection(self, peer: _ClassicPeer) -> None:
+        """Close the connection of a peer. The caller holds the lock."""
+        del self._peers[peer.connection]
         if peer.topic and peer in peer.topic.subscribers:
             peer.topic.subscribers.remove(peer)
         with contextlib.suppress(OSError, ValueError, KeyError):
@@ -398,17 +453,11 @@ class ClassicNode:
             peer.connection.close()
         peer.queue.clear()
         peer.size = 0
-        if self._ending.is_set():
-            return
-        if peer is self._master:
-            self.lost = reason or "the master has closed the connection"
-            self._changed.set()
-            self._on_lost(self.lost)
-        elif peer.subscription is not None:
-            peer.subscription.publisher = None
-            peer.subscription.on_end(
-                f"the {peer.name} of topic {peer.subscription.name} {reason or 'has disconnected'}"
-            )
+
+    def _end(self, subscription: ClassicSubscription, name: str, reason: str) -> None:
+        """End a subscription whose publisher, with a name for messages, is lost."""
+        subscription.publisher, subscription.is_connected = None, False
+        subscription.on_end(f"the {name} of topic {subscription.name} {reason}")
 
     def _close_listener(self) -> None:
         if self._listener is not None:
@@ -429,9 +478,9 @@ class ClassicNode:
         try:
             self._handle_connections()
         except Exception as error:
+            LOG.exception("%s: the thread of the node has failed", self._name)
             self.lost = f"the connections have ended: {error!r}"
             self._on_lost(self.lost)
-            raise
         finally:
             with self._lock:
                 self._release()
@@ -441,7 +490,8 @@ class ClassicNode:
         while not self._ending.is_set():
             with self._lock:
                 for peer in self._peers.values():
-                    events = selectors.EVENT_READ | (selectors.EVENT_WRITE if peer.queue else 0)
+                    is_writing = bool(peer.queue) or peer.lookup is not None
+                    events = selectors.EVENT_READ | (selectors.EVENT_WRITE if is_writing else 0)
                     if events != peer.events:
                         self._selector.modify(peer.connection, events)
                         peer.events = events
@@ -453,10 +503,25 @@ class ClassicNode:
                     ready.sort(key=lambda one: self._is_last(one[0].fileobj))
                 for key, events in ready:
                     self._handle_events(key.fileobj, events)
-                now = time.monotonic()
-                for peer in [one for one in self._peers.values() if 0.0 < one.deadline < now]:
-                    self._warn("packet", f"did not name a topic within {PEER_TIMEOUT:g} s and is disconnected", peer)
-                    self._disconnect(peer)
+                self._check_deadlines(time.monotonic())
+
+    def _check_deadlines(self, now: float) -> None:
+        """End what took too long, and continue what had to wait. The caller holds the lock."""
+        for peer in [one for one in self._peers.values() if 0.0 < one.deadline < now]:
+            if peer.lookup is not None:
+                self._try_next(peer, f"no answer within {PEER_TIMEOUT:g} s")
+            else:
+                self._warn("packet", f"did not name a topic within {PEER_TIMEOUT:g} s and is disconnected", peer)
+                self._disconnect(peer)
+        for lookup in [one for one in self._lookups if one.addresses is not None or one.deadline < now]:
+            self._lookups.remove(lookup)
+            if lookup.addresses is None:
+                lookup.problem = f"the addresses of its host are not known within {PEER_TIMEOUT:g} s"
+            self._connect(lookup)
+        if 0.0 < self._accept_time < now and self._listener is not None:
+            self._accept_time = 0.0
+            with contextlib.suppress(OSError, ValueError):  # `finish` has closed it
+                self._selector.register(self._listener, selectors.EVENT_READ)
 
     def _is_last(self, ready: object) -> bool:
         """Return True for the connection of a topic that is handled last."""
@@ -472,26 +537,42 @@ class ClassicNode:
                 self._wake_receiver.recv(4096)
         elif isinstance(ready, socket.socket) and ready in self._peers:
             peer = self._peers[ready]
+            if peer.lookup is not None:
+                self._complete_connection(peer, peer.lookup)
+                return
             if events & selectors.EVENT_READ:
                 self._receive(peer)
             if events & selectors.EVENT_WRITE and ready in self._peers:
                 self._send(peer)
 
     def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            if self._listener is None:
-                return
+        """Accept a connection. Without room for another one, the system would report it again and again."""
+        if self._listener is None:
+            return
+        try:
             connection, address = self._listener.accept()
-            peer = _ClassicPeer(connection, f"subscriber {address[0]}:{address[1]}")
-            if len(self._peers) >= MAX_CONNECTIONS:
-                self._warn("full", f"is refused: {MAX_CONNECTIONS} connections are open", peer)
-                connection.close()
-                return
-            peer.deadline = time.monotonic() + PEER_TIMEOUT
-            connection.setblocking(False)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._selector.register(connection, selectors.EVENT_READ)
-            self._peers[connection] = peer
+        except OSError as error:
+            if error.errno in NO_ROOM:
+                reason = os.strerror(error.errno or 0).lower()
+                self._warnings.add("accept", "", f"connections of subscribers are not accepted: {reason}")
+                self._accept_time = time.monotonic() + ACCEPT_PAUSE
+                self._selector.unregister(self._listener)
+            return
+        peer = _ClassicPeer(connection, f"subscriber {address[0]}:{address[1]}")
+        if len(self._peers) >= MAX_CONNECTIONS:
+            self._warn("full", f"is refused: {MAX_CONNECTIONS} connections are open", peer)
+            connection.close()
+            return
+        peer.deadline = time.monotonic() + PEER_TIMEOUT
+        self._add(peer)
+
+    def _add(self, peer: _ClassicPeer) -> None:
+        """Read and write the connection of a peer, without blocking. The caller holds the lock."""
+        peer.connection.setblocking(False)
+        with contextlib.suppress(OSError):  # a peer that has disconnected already
+            peer.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._selector.register(peer.connection, peer.events)
+        self._peers[peer.connection] = peer
 
     def _receive(self, peer: _ClassicPeer) -> None:
         """Read what a peer sends, and handle its complete frames."""
@@ -565,34 +646,90 @@ class ClassicNode:
             self._connect_publisher(decode_publish(body))
 
     def _connect_publisher(self, publisher: TopicEndpoint) -> None:
-        """Connect to a publisher of a subscribed topic."""
+        """Connect to a publisher of a subscribed topic, later if its host is a name."""
         subscription = self._subscriptions.get(publisher.topic)
         if subscription is None or publisher == subscription.publisher:
             return
-        peer = _ClassicPeer(socket.socket(), f"publisher {publisher.host}:{publisher.port}", subscription=subscription)
-        peer.connection.close()
-        if subscription.publisher is not None:
-            first = subscription.publisher
-            self._warn("second", f"is ignored: {first.host}:{first.port} publishes the topic too", peer)
+        name, first = f"publisher {publisher.host}:{publisher.port}", subscription.publisher
+        if first is not None:
+            text = f"is ignored: {first.host}:{first.port} publishes the topic too"
+            self._warnings.add("second", name, f"{name} of topic {publisher.topic} {text}")
             return
         if publisher.type != subscription.type:
-            text = f"the {peer.name} of topic {publisher.topic} sends {show(publisher.type)}, not {subscription.type}"
-            subscription.on_end(text)
-            return
-        try:
-            peer.connection = socket.create_connection((publisher.host, publisher.port), PEER_TIMEOUT)
-        except (OSError, ValueError, OverflowError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            subscription.on_end(f"the {peer.name} of topic {publisher.topic} does not answer: {reason.lower()}")
+            self._end(subscription, name, f"sends {show(publisher.type)}, not {subscription.type}")
             return
         subscription.publisher = publisher
-        peer.connection.setblocking(False)
+        lookup = _Lookup(subscription, publisher, name, time.monotonic() + PEER_TIMEOUT)
+        try:
+            lookup.addresses = _find_addresses(publisher, socket.AI_NUMERICHOST)
+        except OSError:  # a name
+            self._lookups.append(lookup)
+            thread = threading.Thread(target=self._look_up, args=(lookup,), name="navsense-gazebo-host", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                lookup.addresses, lookup.problem = [], "the system cannot start another thread"
+            return
+        except ValueError as error:
+            lookup.problem = str(error)
+        self._connect(lookup)
+
+    def _look_up(self, lookup: _Lookup) -> None:
+        """Find the addresses of a host with a name. Runs in a thread of its own, without the lock."""
+        try:
+            lookup.addresses = _find_addresses(lookup.publisher)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            lookup.problem, lookup.addresses = reason.lower(), []
+        self._wake()
+
+    def _connect(self, lookup: _Lookup) -> None:
+        """Start to connect to the next address of a publisher; end its topic if there is none. The lock is held."""
+        while lookup.addresses:
+            family, address = lookup.addresses.pop(0)
+            try:
+                connection = socket.socket(family, socket.SOCK_STREAM)
+            except OSError as error:
+                lookup.problem = os.strerror(error.errno or 0).lower()
+                continue
+            connection.setblocking(False)
+            code = connection.connect_ex(address)
+            if code not in (0, errno.EINPROGRESS, errno.EWOULDBLOCK):
+                connection.close()
+                lookup.problem = os.strerror(code).lower()
+                continue
+            peer = _ClassicPeer(connection, lookup.name, subscription=lookup.subscription, lookup=lookup)
+            peer.deadline, peer.events = time.monotonic() + PEER_TIMEOUT, selectors.EVENT_READ | selectors.EVENT_WRITE
+            self._add(peer)
+            return
+        self._end(lookup.subscription, lookup.name, f"does not answer: {lookup.problem}")
+
+    def _try_next(self, peer: _ClassicPeer, problem: str) -> None:
+        """Connect to the next address of a publisher, after a problem with one. The caller holds the lock."""
+        if peer.lookup is not None:
+            self._close_connection(peer)
+            peer.lookup.problem = problem
+            self._connect(peer.lookup)
+
+    def _complete_connection(self, peer: _ClassicPeer, lookup: _Lookup) -> None:
+        """Subscribe at a publisher that has accepted the connection, or try its next address."""
+        if code := peer.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self._try_next(peer, os.strerror(code).lower())
+            return
+        peer.lookup, peer.deadline = None, 0.0
+        lookup.subscription.is_connected = True
         host, port = peer.connection.getsockname()[:2]
-        self._selector.register(peer.connection, selectors.EVENT_READ)
-        self._peers[peer.connection] = peer
-        request = encode_subscribe(TopicEndpoint(publisher.topic, publisher.type, host, port))
+        request = encode_subscribe(TopicEndpoint(lookup.publisher.topic, lookup.publisher.type, host, port))
         self._queue(peer, memoryview(encode_packet("sub", request)))
         self._send(peer)
+
+
+def _find_addresses(publisher: TopicEndpoint, flags: int = 0) -> list[Address]:
+    """Return the addresses of a publisher. Raises `OSError` for an unknown host, `ValueError` for an invalid port."""
+    if not 0 < publisher.port < 1 << 16:
+        raise ValueError(f"its port {publisher.port} is not a number from 1 to 65535")
+    found = socket.getaddrinfo(publisher.host, publisher.port, type=socket.SOCK_STREAM, flags=flags)
+    return [(family, address) for family, _, _, _, address in found]
 
 
 def _listen(host: str) -> socket.socket:
