@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import navsense as ns
 from navsense.core.errors import MotionError
 from navsense.core.typing import FloatArray
 from navsense.motion.driven import DrivenMotion, state_row
-from navsense.motion.pose_derivatives import WINDOW, PoseDerivatives, compute_derivative_weights
+from navsense.motion.pose_derivatives import NODE, WINDOW, PoseDerivatives, compute_derivative_weights
 from navsense.motion.received import ReceivedMotion
 
 SOURCE = ns.motion.LogSource("gz://")
@@ -109,23 +110,64 @@ def test_weights_equal_a_fitted_polynomial() -> None:
     assert float(second @ values) == pytest.approx(fitted.deriv(2)(time[3]), rel=1e-10, abs=0.0)
 
 
-def complete(times: FloatArray, poses: list[ns.Pose]) -> list[tuple[float, ns.State]]:
-    """Return the complete states of poses."""
+def complete(times: FloatArray, states: list[ns.State]) -> FloatArray:
+    """Return the rows (n - 1, 19) of states with derivatives, one for each state but the last."""
     derivatives = PoseDerivatives()
-    states = [derivatives.append(t, ns.State(pose)) for t, pose in zip(times.tolist(), poses, strict=True)]
-    assert states[: WINDOW - 1] == [None] * (WINDOW - 1)
-    return [state for state in states if state is not None]
+    results = [derivatives.append(t, state_row(state)) for t, state in zip(times.tolist(), states, strict=True)]
+    assert [len(result) for result in results] == [0] * (WINDOW - 1) + [NODE + 1] + [1] * (len(states) - WINDOW)
+    found = [item for result in results for item in result]
+    assert [t for t, _ in found] == times[:-1].tolist()
+    return np.array([row for _, row in found])
 
 
 def test_rates_of_a_turn_equal_their_closed_form() -> None:
     """An angle 0.4 t^2 about z, a polynomial of degree 2, has exact rates, at irregular times."""
     times = np.cumsum(np.array([0.01, 0.02, 0.007, 0.016, 0.03, 0.011, 0.02, 0.017]))
-    for t, state in complete(times, [make_pose(t) for t in times.tolist()]):
-        assert state.angular_velocity is not None
-        assert state.angular_acceleration is not None
-        assert state.angular_frame == "body"
-        np.testing.assert_allclose(state.angular_velocity, (0.0, 0.0, 0.8 * t), rtol=0.0, atol=1e-11)
-        np.testing.assert_allclose(state.angular_acceleration, (0.0, 0.0, 0.8), rtol=0.0, atol=1e-9)
+    rows = complete(times, [ns.State(make_pose(t)) for t in times.tolist()])
+    rates = np.outer(times[:-1], (0.0, 0.0, 0.8))
+    np.testing.assert_allclose(rows[:, 10:13], rates, rtol=0.0, atol=1e-11)
+    np.testing.assert_allclose(rows[:, 16:], np.tile((0.0, 0.0, 0.8), (7, 1)), rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.requirement("LIV-7")
+def test_parts_of_a_state_are_kept() -> None:
+    """Only what a state lacks is derived from poses, whenever it arrives."""
+    times = 0.01 * np.arange(12)
+    complete_state = ns.State(
+        make_pose(0.06),
+        velocity=(9.0, 8.0, 7.0),
+        angular_velocity=(6.0, 5.0, 4.0),
+        acceleration=(3.0, 2.0, 1.0),
+        frame="body",
+    )
+    states = [ns.State(make_pose(t)) for t in times.tolist()]
+    states[1] = replace(states[1], acceleration=(1.0, 2.0, 3.0))
+    states[2] = replace(states[2], angular_velocity=(0.1, 0.2, 0.3), angular_frame="body")
+    states[4] = replace(states[4], velocity=(0.4, 0.5, 0.6))
+    states[6] = complete_state
+    rows = complete(times, states)
+    plain = complete(times, [ns.State(make_pose(t)) for t in times.tolist()])
+    expected = plain.copy()
+    expected[1, 13:16] = 1.0, 2.0, 3.0
+    expected[2, 10:13], expected[2, 16:] = (0.1, 0.2, 0.3), np.nan
+    expected[4, 7:10], expected[4, 13:16] = (0.4, 0.5, 0.6), np.nan
+    expected[6] = state_row(complete_state)
+    np.testing.assert_array_equal(rows, expected)
+
+
+@pytest.mark.requirement("LIV-7")
+def test_errors_of_the_first_states_are_their_taylor_terms() -> None:
+    """The page of `pose_derivatives` lists the factors of the errors. The next terms are smaller by about h."""
+    h, start = 0.01, 0.7
+    times = h * np.arange(6)
+    rows = complete(times, [ns.State(ns.Pose((math.sin(start + t), 0.0, 0.0))) for t in times.tolist()])
+    t = start + times[:4]
+    fifth, sixth = np.cos(t), -np.sin(t)
+    velocity_error = (rows[:4, 7] - np.cos(t)) / h**4 / fifth
+    np.testing.assert_allclose(np.abs(velocity_error), [1 / 5, 1 / 20, 1 / 30, 1 / 20], rtol=5.0 * h)
+    acceleration_error = np.abs(rows[:4, 13] + np.sin(t)) / h**3
+    np.testing.assert_allclose(acceleration_error[[0, 1, 3]] / fifth[[0, 1, 3]], [5 / 6, 1 / 12, 1 / 12], rtol=5.0 * h)
+    assert acceleration_error[2] == pytest.approx(abs(h * sixth[2]) / 90.0, rel=5.0 * h)
 
 
 @pytest.mark.requirement("LIV-7")
@@ -138,9 +180,8 @@ def test_heave_at_60_hertz_has_the_error_of_the_documentation() -> None:
     times = h * np.arange(600)
     heave = 0.3 * np.sin(slow * times) + 0.002 * np.sin(fast * times)
     acceleration = -0.3 * slow**2 * np.sin(slow * times) - 0.002 * fast**2 * np.sin(fast * times)
-    states = complete(times, [ns.Pose((0.0, 0.0, z)) for z in heave.tolist()])
-    found = np.array([state.acceleration[2] for _, state in states if state.acceleration is not None])
-    error = found - acceleration[3:-1]
+    rows = complete(times, [ns.State(ns.Pose((0.0, 0.0, z))) for z in heave.tolist()])
+    error = rows[3:, 15] - acceleration[3:-1]
     fifth = 0.3 * slow**5 * np.cos(slow * times[3:-1]) + 0.002 * fast**5 * np.cos(fast * times[3:-1])
     taylor = math.sqrt(float(np.mean((h**3 / 12.0 * fifth) ** 2)))
     rms = math.sqrt(float(np.mean(error**2)))

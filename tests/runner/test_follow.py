@@ -30,7 +30,7 @@ from navsense.streams import (
     register_stream,
 )
 from navsense.streams import stream as stream_module
-from navsense.streams.subscriber import MOTION_OPTIONS
+from navsense.streams.subscriber import MOTION_OPTIONS, StampedState
 
 SECOND = 10**9
 
@@ -58,12 +58,14 @@ class ListSubscriber(Subscriber):
     """
 
     def __init__(self, url: StreamUrl, states: States) -> None:
-        """Queue all states, or with the path `/paced` in a thread as fast as the clock of the states goes."""
+        """Queue all states; in a thread with `/paced` as fast as their clock goes, with `/threaded` in groups."""
         super().__init__(url.text, "topic /odom")
         self.is_connected = True
         self._states = states
-        if url.path == "/paced":
-            threading.Thread(target=self._send, daemon=True).start()
+        self._is_received = threading.Event()
+        if url.path in ("/paced", "/threaded"):
+            send = self._send if url.path == "/paced" else self._send_groups
+            threading.Thread(target=send, daemon=True).start()
         elif url.path == "/groups":
             self._random, self._count = random.Random(5), 0
             self.send_group(20)
@@ -84,9 +86,29 @@ class ListSubscriber(Subscriber):
         for stamp, state in self._states[first : self._count]:
             self.put(stamp, state)
 
+    def _send_groups(self) -> None:
+        """Queue groups of a random number of states. The next group follows when the run has received one."""
+        generator, first = np.random.default_rng(3), 0
+        while first < len(self._states) and self.is_connected:
+            count = int(generator.integers(1, 40))
+            for stamp, state in self._states[first : first + count]:
+                self.put(stamp, state)
+            first += count
+            self._is_received.wait()
+            self._is_received.clear()
+        self.fail("the live system closed the connection")
+
+    def receive(self, timeout: float) -> list[StampedState]:
+        """Return new states, and let the next group follow."""
+        states = super().receive(timeout)
+        if states:
+            self._is_received.set()
+        return states
+
     def disconnect(self) -> None:
-        """Remember the end of the connection."""
+        """Remember the end of the connection, and end the thread."""
         self.is_connected = False
+        self._is_received.set()
 
 
 class ClientPublisher(Publisher):
@@ -140,8 +162,8 @@ def compute_state(t: float, *, has_rates: bool = True) -> ns.State:
 
 def make_states(rate: float, duration: float, *, has_rates: bool = True) -> States:
     """Return states at `rate` (Hz)."""
-    count = round(duration * rate) + 1
-    return [(START + round(k / rate * SECOND), compute_state(k / rate, has_rates=has_rates)) for k in range(count)]
+    stamps = [round(k / rate * SECOND) for k in range(round(duration * rate) + 1)]
+    return [(START + stamp, compute_state(stamp / SECOND, has_rates=has_rates)) for stamp in stamps]
 
 
 @pytest.fixture
@@ -176,9 +198,20 @@ def world(tmp_path: Path) -> ns.World:
 def test_recording_repeats_a_followed_run_bitwise(
     connect: Callable[[States], list[ListSubscriber]], world: ns.World, tmp_path: Path, suffix: str
 ) -> None:
-    """`--motion` of the recording gives the same readings, stamps and truth, to the last bit."""
-    subscribers = connect(make_states(1000.0, 1.2))
-    result = ns.record(world, tmp_path / f"a{suffix}", 0.7, seed=3, motion={"robot": "list://"})
+    """`--motion` of the recording gives the same readings, stamps and truth, to the last bit.
+
+    The states arrive in groups, so the followed run has many time slices, and the repeated run has one.
+    """
+    subscribers, ends = connect(make_states(1000.0, 1.2)), set[float]()
+    result = ns.record(
+        world,
+        tmp_path / f"a{suffix}",
+        0.7,
+        seed=3,
+        motion={"robot": "list:///threaded"},
+        progress=lambda end, _total: ends.add(end),
+    )
+    assert len(ends) > 10
     assert not subscribers[0].is_connected
     assert 0.7 <= result.duration < 0.7011
     motion = {"robot": str(tmp_path / f"a{suffix}")}
@@ -468,11 +501,20 @@ def test_poses_alone_are_refused_for_a_faster_imu(
         ns.record(world, tmp_path / "a.npz", 1.0, motion={"robot": "list://?upsample=1"})
     assert "poses without velocities, 60 Hz" in caplog.text
     truth = ns.open(tmp_path / "a.npz").truth["robot"]
+    assert truth.time[0] == 0.345678901  # the first pose, although five poses give its velocity
     t = truth.time - 0.345678901
-    # A polynomial through five values h apart has the error f^(5) h^3 / 20 * 3 in its second derivative at the fourth.
+    # The polynomial through the values f at five times t_k, h apart, has the error w f^(5) / 5!. w(t) is the product of
+    # all t - t_k. Here f = cos 2t and |f^(5)| <= 32. At the fourth time, w' = 3 * 2 * 1 * (-1) h^4 = -6 h^4, and w'' is
+    # twice the sum of the products of three of the factors: 2 (6 - 6 - 3 - 2) h^3 = -10 h^3. The errors are therefore
+    # 6 / 120 and 10 / 120 of 32 h^4 and 32 h^3. At the first time they are 24 / 120 and 100 / 120.
     h = 1.0 / 60.0
-    assert np.abs(truth.acceleration[:, 1] + 4.0 * np.cos(2.0 * t)).max() < 32.0 * h**3
-    assert np.abs(truth.velocity[:, 1] + 2.0 * np.sin(2.0 * t)).max() < 32.0 * h**4
+    velocity_error = np.abs(truth.velocity[:, 1] + 2.0 * np.sin(2.0 * t))
+    acceleration_error = np.abs(truth.acceleration[:, 1] + 4.0 * np.cos(2.0 * t))
+    # The next term is smaller by the order of h.
+    assert 0.95 < velocity_error[3:].max() / (32.0 * h**4 / 20.0) < 1.05
+    assert 0.95 < acceleration_error[3:].max() / (32.0 * h**3 / 12.0) < 1.05
+    assert velocity_error[:3].max() < 1.05 * 32.0 * h**4 / 5.0
+    assert acceleration_error[:3].max() < 1.05 * 32.0 * h**3 * 5.0 / 6.0
 
 
 @pytest.mark.requirement("LIV-7")

@@ -6,25 +6,32 @@ A polynomial of degree 4 through five successive poses gives the derivatives at 
     omega = theta'(t_3),   alpha = theta''(t_3),   theta_k = log(q_3^-1 q_k)
 
 theta is the rotation vector from attitude 3, in body axes. At theta = 0 its derivatives are the angular velocity and
-the angular acceleration. The state of a pose is known when the next pose has arrived, so the latency is one interval
-between poses, and that of the step that it ends another one.
+the angular acceleration. The state of a pose is known when the next pose has arrived. The latency is therefore two
+intervals between poses: one for the state, and one for the step that the state ends.
 
-Errors for poses h apart, of a smooth motion: v of order h^4, a of order h^3. Poses rounded or disturbed by e add about
-5 e / h^2 to an acceleration. Nothing above a quarter of the rate of the poses is in the result: no vibration, no
-contact.
+The first five poses give the states of the first four, by the same polynomial. For poses h apart of a smooth motion f,
+the error of the polynomial at x is f^(5) / 5! times w(x) = (x - t_0) ... (x - t_4). The errors of its derivatives are
+
+    pose      velocity (h^4 f^(5))    acceleration (h^3 f^(5))
+    first     1/5                     5/6
+    second    1/20                    1/12
+    third     1/30                    0; the next term is h^4 f^(6) / 90
+    others    1/20                    1/12
+
+Poses rounded by at most e add at most 3.5 e / h^2 to an acceleration, and 27 e / h^2 to that of the first pose. The
+result contains nothing above a quarter of the rate of the poses: no vibration, no contact.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from navsense.core.rotation import multiply_arrays, to_rotation_vector_python
-from navsense.core.typing import FloatArray, Vector
-from navsense.motion.driven import State
+from navsense.core.typing import FloatArray
 
 WINDOW = 5
 """Number of poses of the polynomial."""
@@ -61,47 +68,65 @@ def compute_derivative_weights(time: Sequence[float], node: int) -> tuple[FloatA
 
 
 class PoseDerivatives:
-    """Completes states that have only a pose. The state of each pose follows one pose later.
+    """Adds velocities and accelerations to states that have only a pose. The state follows one pose later.
+
+    What a state has is kept. An acceleration is derived from poses only if the velocity is: a state with a velocity
+    gets its acceleration from velocities, by the rules of `navsense.motion.driven`. Both hold for each of the linear
+    and the angular part.
 
     >>> from navsense.motion.pose_derivatives import PoseDerivatives
     >>> derivatives = PoseDerivatives()
-    >>> states = [derivatives.append(0.1 * k, ns.State(ns.Pose((0.5 * (0.1 * k) ** 2, 0.0, 0.0)))) for k in range(5)]
-    >>> time, state = states[-1]  # of the fourth pose
-    >>> round(time, 6), round(state.velocity[0], 6), round(state.acceleration[0], 6)
+    >>> poses = [ns.Pose((0.5 * (0.1 * k) ** 2, 0.0, 0.0)) for k in range(5)]
+    >>> rows = [derivatives.append(0.1 * k, ns.motion.state_row(ns.State(pose))) for k, pose in enumerate(poses)]
+    >>> [len(part) for part in rows]
+    [0, 0, 0, 0, 4]
+    >>> time, row = rows[4][3]  # of the fourth pose
+    >>> round(time, 6), round(row[7], 6), round(row[13], 6)  # s, m/s, m/s^2
     (0.3, 0.3, 1.0)
     """
 
     def __init__(self) -> None:
         """Start without poses."""
-        self._poses: deque[tuple[float, State]] = deque(maxlen=WINDOW)
+        self._states: deque[tuple[float, FloatArray]] = deque(maxlen=WINDOW)
+        self._is_first = True
 
-    def append(self, time: float, state: State) -> tuple[float, State] | None:
-        """Add a pose at `time` (s), after the last one; return time and complete state of the pose before.
+    def append(self, time: float, row: FloatArray) -> list[tuple[float, FloatArray]]:
+        """Add a state (19,) of `state_row` at `time` (s), after the last one; return times and rows with derivatives.
 
-        None for the first four poses.
+        The result is that of the state before. It is empty for the first four states. The fifth gives those of all
+        four.
         """
-        self._poses.append((time, state))
-        if len(self._poses) < WINDOW:
-            return None
-        node_time, node = self._poses[NODE]
-        first, second = compute_derivative_weights([t for t, _ in self._poses], NODE)
-        positions = np.array([pose.pose.position for _, pose in self._poses])
-        rotations = np.array([pose.pose.rotation for _, pose in self._poses])
-        relative = multiply_arrays(rotations[NODE] * (1.0, -1.0, -1.0, -1.0), rotations)
-        turns = np.array([to_rotation_vector_python(*row) for row in relative])
-        offsets = positions - positions[NODE]
-        return node_time, replace(
-            node,
-            velocity=_apply(first, offsets),
-            acceleration=_apply(second, offsets),
-            angular_velocity=_apply(first, turns),
-            angular_acceleration=_apply(second, turns),
-            frame="world",
-            angular_frame="body",
-        )
+        self._states.append((time, row))
+        if len(self._states) < WINDOW:
+            return []
+        nodes = range(NODE + 1) if self._is_first else (NODE,)
+        self._is_first = False
+        return [self._add_derivatives(node) for node in nodes]
+
+    def _add_derivatives(self, node: int) -> tuple[float, FloatArray]:
+        """Return the time and the state of a pose of the window, with the derivatives that it lacks."""
+        time, row = self._states[node]
+        row = row.copy()
+        has_velocity, has_angular_velocity = not math.isnan(row[7]), not math.isnan(row[10])
+        if has_velocity and has_angular_velocity:
+            return time, row
+        weights = compute_derivative_weights([t for t, _ in self._states], node)
+        poses = np.array([pose[:7] for _, pose in self._states])
+        if not has_velocity:
+            _fill(row, 7, weights, poses[:, :3] - poses[node, :3])
+        if not has_angular_velocity:
+            relative = multiply_arrays(poses[node, 3:] * (1.0, -1.0, -1.0, -1.0), poses[:, 3:])
+            _fill(row, 10, weights, np.array([to_rotation_vector_python(*turn) for turn in relative.tolist()]))
+        return time, row
 
 
-def _apply(weights: FloatArray, values: FloatArray) -> Vector:
-    """Return the weighted sum (3,) of values (n, 3)."""
-    x, y, z = (weights @ values).tolist()
-    return x, y, z
+def _fill(row: FloatArray, first: int, weights: tuple[FloatArray, FloatArray], values: FloatArray) -> None:
+    """Write the derivatives of values (n, 3) to a velocity, at `first`, and to its acceleration unless it is known."""
+    for derivative, column in zip(weights, (first, first + 6), strict=True):
+        for axis in range(3):
+            if math.isnan(row[column + axis]):
+                # A sum in this order on each machine; that of BLAS, or of `sum` in newer versions of Python, differs.
+                total = 0.0
+                for weight, value in zip(derivative.tolist(), values[:, axis].tolist(), strict=True):
+                    total += weight * value
+                row[column + axis] = total

@@ -173,7 +173,8 @@ class ModelFollower:
                     where=Where(self.subscriber.url),
                     remedy="start the live system first, or give the option wait=SECONDS",
                 )
-        if all(state.state.velocity is None for state in self._first_states):
+        states = [stamped.state for stamped in self._first_states]
+        if all(state.velocity is None for state in states) or all(state.angular_velocity is None for state in states):
             self._derivatives = PoseDerivatives()
 
     @property
@@ -219,23 +220,19 @@ class ModelFollower:
     def extend(self, states: Sequence[StampedState]) -> None:
         """Append states to the motion."""
         for stamped in states:
-            t, state = (stamped.stamp - self._epoch_ns) / 1e9, stamped.state
-            if self._derivatives is not None:
-                complete = self._derivatives.append(t, state)
-                if complete is None:
-                    continue
-                t, state = complete
+            t = (stamped.stamp - self._epoch_ns) / 1e9
             try:
-                row = state_row(state, self.model)
+                row = state_row(stamped.state, self.model)
             except MotionError as error:
                 if not self._has_invalid_state:
                     self._has_invalid_state = True
                     LOG.warning("%s: %s: an invalid state is ignored: %s", *self._peer, error)
                 continue
-            if self._motion is None:
-                self._motion = ReceivedMotion(t, row, LogSource(self.subscriber.url, self.subscriber.topic))
-            else:
-                self._motion.append(t, row)
+            for item in [(t, row)] if self._derivatives is None else self._derivatives.append(t, row):
+                if self._motion is None:
+                    self._motion = ReceivedMotion(*item, LogSource(self.subscriber.url, self.subscriber.topic))
+                else:
+                    self._motion.append(*item)
 
 
 def open_followers(world: World, urls: Mapping[str, str], stack: ExitStack) -> list[ModelFollower]:
