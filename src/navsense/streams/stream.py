@@ -20,7 +20,6 @@ from urllib.parse import parse_qsl, urlsplit
 from navsense.core.errors import FieldError, MotionError, RecordingError, Where
 from navsense.core.plugins import load_plugin
 from navsense.environment.current.adjustment import ChangeValue
-from navsense.environment.current.gauss_markov import AnyGaussMarkovProcess
 from navsense.recordings.info import RecordedRun, RecordingWriter
 from navsense.streams.current import CurrentSubscriber
 from navsense.streams.subscriber import RUN_OPTIONS, DrivenFrame, Subscriber
@@ -122,8 +121,8 @@ class SupportsRunChanges(Protocol):
         """Set the highest rate (Hz) at which a sensor publishes."""
         ...
 
-    def get_process(self, name: str) -> AnyGaussMarkovProcess:
-        """Return a process of the current: "speed", "horizontal_angle" or "vertical_angle"."""
+    def get_current_model(self, process: str) -> tuple[float, ...]:
+        """Return mean, minimum, maximum, noise amplitude and mu of a process of the current."""
         ...
 
     def set_current(self, values: Mapping[str, ChangeValue]) -> None:
