@@ -335,7 +335,10 @@ def test_clients_pause_the_run_and_change_its_speed(run: Run) -> None:
     try:
         client = connect_when_served(url)
         client.send("subscribeParameterUpdates", parameterNames=[])
-        client.subscribe([topic for topic in client.topics if topic.endswith("/imu")])
+        while not (topics := [topic for topic in client.topics if topic.endswith("/imu")]):  # not all are advertised yet
+            client.send("getParameters", parameterNames=["seed"], id="wait")
+            client.receive_reply("wait")
+        client.subscribe(topics)
         count = 0
         while "'name': 'speed'" not in str(client.replies):  # the run starts after the first subscription
             client.send("getParameters", parameterNames=["speed"], id="start")
