@@ -335,7 +335,9 @@ def test_clients_pause_the_run_and_change_its_speed(run: Run) -> None:
     try:
         client = connect_when_served(url)
         client.send("subscribeParameterUpdates", parameterNames=[])
-        while not (topics := [topic for topic in client.topics if topic.endswith("/imu")]):  # not all are advertised yet
+        while not (
+            topics := [topic for topic in client.topics if topic.endswith("/imu")]
+        ):  # not all are advertised yet
             client.send("getParameters", parameterNames=["seed"], id="wait")
             client.receive_reply("wait")
         client.subscribe(topics)

@@ -163,7 +163,7 @@ def get_max_age(spec: Any) -> float:
     return float(spec.max_age) if isinstance(spec, HasMaxAge) else 0.0
 
 
-def list_adjustable_arrays(spec: Any) -> tuple[str, ...]:
+def list_adjustable_arrays(spec: Sensor) -> tuple[str, ...]:
     """Return the names of the arrays that can be set during a run; none without `SupportsAdjustment`."""
     if not isinstance(spec, SupportsAdjustment):
         return ()

@@ -89,8 +89,8 @@ class Step:
 class StepObserver(Protocol):
     """Gets what a live run measures, and its end.
 
-    A time slice has the samples of one step with their true instants, before any latency: those with a < t <= b of a
-    step from `a` to `b`. With the truth of the links and the current it is what a batch run has for the same instants.
+    A time slice contains the samples of one step, before any latency: those with a < t <= b of a step from `a` to `b`.
+    It also contains the truth of the links and the current at these instants, as in a batch run.
     """
 
     def write(self, time_slice: TimeSlice) -> None:

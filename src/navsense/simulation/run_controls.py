@@ -76,7 +76,7 @@ class RunControls:
 
     @property
     def sensors(self) -> tuple[MountedSensor, ...]:
-        """The sensors, with the changes that act."""
+        """The sensors after all changes until now."""
         with self._lock:
             return tuple(self._sensors.values())
 

@@ -75,13 +75,13 @@ class Pace(Protocol):
 
 
 class SupportsRunChanges(Protocol):
-    """What a stream can change of a run while it goes on: from the next time slice on.
+    """Changes that a stream makes while a run goes on. They act from the next time slice on.
 
-    All methods can be called in any thread, take any unambiguous ending of the full name of a sensor, and check their
-    arguments at once. They raise `NavsenseError` for an invalid request. `simulation.run_controls.RunControls` has
-    their documentation.
+    All methods can be called in any thread. A name is the full name of a sensor, or any unambiguous ending of it. The
+    arguments are checked at once: an invalid request raises `NavsenseError`. `simulation.run_controls.RunControls`
+    documents the methods.
 
-    sensors: the sensors, with the changes that act.
+    sensors: the sensors after all changes until now.
     has_adjustable_current: true if `set_current` can change the current of the world.
 
     >>> session = ns.simulate(world, 1.0).session
