@@ -4,8 +4,8 @@
     for time_slice in compute_controlled_slices(session, controls, longest=0.05):
         ...                                       # another thread calls controls.switch("dvl", on=False)
 
-A change acts from the start of the next time slice on. Readings do not depend on how the run is cut into time slices,
-so a run with the same changes at the same times is equal to the last bit.
+A change acts from the start of the next time slice on. The cuts between time slices do not change the readings. A
+run with the same changes at the same times is equal to the last bit.
 """
 
 from __future__ import annotations
