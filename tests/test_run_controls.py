@@ -196,8 +196,8 @@ def test_nothing_is_published_before_the_start(world: World) -> None:
     assert not changed[DVL].emitted.any()
     assert np.array_equal(changed[ALTIMETER].emitted, found[ALTIMETER].emitted)
     times = changed[IMU].time[changed[IMU].emitted]
-    assert times[0] == pytest.approx(0.33)
-    assert times[1:] == pytest.approx(np.arange(0.35, DURATION - 1e-9, 0.025))
+    assert times[0] == pytest.approx(0.33, abs=1e-12)
+    assert times[1:] == pytest.approx(np.arange(0.35, DURATION - 1e-9, 0.025), abs=1e-12)
 
 
 def test_changes_of_a_live_run_repeat_it_as_a_batch_run(world: World, tmp_path: Path) -> None:
@@ -363,7 +363,7 @@ def test_last_request_for_the_current_acts_last(world: World) -> None:
     controls.set_current({"speed.mean": 0.7})
     controls.feed_current((0.3, 0.0, 0.0))
     assert [change.property for change in controls.take(0.1)] == ["speed.mean", "velocity"]
-    assert controls.get_current_model("speed")[0] == pytest.approx(0.3)
+    assert controls.get_current_model("speed")[0] == pytest.approx(0.3, abs=1e-12)
 
 
 def test_last_request_of_a_time_slice_acts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -505,14 +505,14 @@ def test_current_stays_the_same_if_its_model_is_read_and_set(world: World, model
         values = calls["get_current_velocity_model"]([])
         assert isinstance(values, tuple)
         calls["set_current_velocity_model"](values)
-    assert controls.get_current_model("speed") == pytest.approx(before, rel=1e-12)
+    assert controls.get_current_model("speed") == pytest.approx(before, rel=1e-12, abs=0.0)
     current = make_adjustable_current(session)
     assert current is not None
     (change,) = controls.take(0.1)
     process = current.check(change.property, change.value).get_process("speed")
     expected = current.get_process("speed")
     assert type(process) is type(expected)
-    assert list(vars(process).values()) == pytest.approx(list(vars(expected).values()), rel=1e-12)
+    assert list(vars(process).values()) == pytest.approx(list(vars(expected).values()), rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("CUR-1")

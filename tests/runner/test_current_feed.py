@@ -240,7 +240,7 @@ def test_number_of_velocities_has_no_limit(tmp_path: Path, monkeypatch: pytest.M
     session = prepare(load(tmp_path, UNIFORM), 1.0, seed=1)
     scheduled = [ns.RunChange(0.1 * n, "imu", "on", n % 2 == 0) for n in range(5)]
     controls = RunControls(session, scheduled)
-    taken = []
+    taken: list[ns.RunChange] = []
     for n in range(8):
         controls.feed_current((0.01 * n, 0.0, 0.0))
         if n in (2, 5):
