@@ -34,9 +34,10 @@ from navsense.recordings.message_builder import MessageBuilder
 from navsense.sensors import SENSORS, Altimeter, Dvl, Imu
 from navsense.sensors.base import Sensor
 from navsense.sensors.doppler import MessageDialect
-from navsense.simulation.run_controls import RunControls, compute_controlled_slices
+from navsense.simulation.run_controls import RunControls, compute_controlled_slices, make_adjustable_current
 from navsense.simulation.session import Session, prepare
 from navsense.streams.foxglove import FoxglovePublisher
+from navsense.streams.services import list_services
 from navsense.testing import example_world
 from navsense.world import CurrentTopic, Switch, World
 
@@ -195,8 +196,8 @@ def test_nothing_is_published_before_the_start(world: World) -> None:
     assert not changed[DVL].emitted.any()
     assert np.array_equal(changed[ALTIMETER].emitted, found[ALTIMETER].emitted)
     times = changed[IMU].time[changed[IMU].emitted]
-    assert times[0] == pytest.approx(0.33)
-    assert times[1:] == pytest.approx(np.arange(0.35, DURATION - 1e-9, 0.025))
+    assert times[0] == pytest.approx(0.33, abs=1e-12)
+    assert times[1:] == pytest.approx(np.arange(0.35, DURATION - 1e-9, 0.025), abs=1e-12)
 
 
 def test_changes_of_a_live_run_repeat_it_as_a_batch_run(world: World, tmp_path: Path) -> None:
@@ -362,7 +363,7 @@ def test_last_request_for_the_current_acts_last(world: World) -> None:
     controls.set_current({"speed.mean": 0.7})
     controls.feed_current((0.3, 0.0, 0.0))
     assert [change.property for change in controls.take(0.1)] == ["speed.mean", "velocity"]
-    assert controls.get_process("speed").mean == pytest.approx(0.3)
+    assert controls.get_current_model("speed")[0] == pytest.approx(0.3, abs=1e-12)
 
 
 def test_last_request_of_a_time_slice_acts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -485,6 +486,33 @@ def test_model_of_a_process_is_that_of_the_plug_in() -> None:
     speed = evaluate(moving.field, TIMES[TIMES >= 10.0])[0]
     assert speed[0] == pytest.approx(0.5, abs=1e-12)
     assert 0.0 < np.std(speed) < 0.5
+
+
+@pytest.mark.requirement("CUR-1")
+@pytest.mark.parametrize("model", [PHYSICAL, CLASSIC], ids=["physical", "classic"])
+@pytest.mark.parametrize("step", [1e-3, 4e-3])
+def test_current_stays_the_same_if_its_model_is_read_and_set(world: World, model: Any, step: float) -> None:
+    """The services for both have the same five values, for each physics step."""
+    environment = replace(world.environment, current=model)
+    session = prepare_run(replace(world, environment=environment, max_step_size=step))
+    controls = RunControls(session)
+    calls = {
+        service.name.rpartition("/")[2]: service.call
+        for service in list_services(controls, session.world, make_recorded_run(session).topics)
+    }
+    before = controls.get_current_model("speed")
+    for _ in range(3):
+        values = calls["get_current_velocity_model"]([])
+        assert isinstance(values, tuple)
+        calls["set_current_velocity_model"](values)
+    assert controls.get_current_model("speed") == pytest.approx(before, rel=1e-12, abs=0.0)
+    current = make_adjustable_current(session)
+    assert current is not None
+    (change,) = controls.take(0.1)
+    process = current.check(change.property, change.value).get_process("speed")
+    expected = current.get_process("speed")
+    assert type(process) is type(expected)
+    assert list(vars(process).values()) == pytest.approx(list(vars(expected).values()), rel=1e-12, abs=0.0)
 
 
 @pytest.mark.requirement("CUR-1")

@@ -216,6 +216,23 @@ def test_equal_and_invalid_velocities_change_nothing(
     assert caplog.text.count("the current stays as it is") == 1
 
 
+def test_missing_thread_is_an_error(
+    subscribers: list[Transport], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The subscriber disconnects."""
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "navsense-current":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(SimulationError, match="water://: the system cannot start another thread; end other programs"):
+        ns.record(load(tmp_path, UNIFORM), tmp_path / "a.npz", 0.2, current="water://")
+    assert not subscribers[0].is_connected
+
+
 @pytest.mark.requirement("CUR-1")
 def test_number_of_velocities_has_no_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit of a run is one of requests by other programs."""

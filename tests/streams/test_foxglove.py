@@ -35,7 +35,7 @@ from navsense.recordings.info import make_recorded_run
 from navsense.recordings.message_builder import MessageBuilder
 from navsense.runner.run import Run
 from navsense.sensors import Dvl, Imu
-from navsense.simulation.run_controls import RunControls
+from navsense.simulation.run_controls import RunControls, compute_controlled_slices
 from navsense.streams import foxglove, foxglove_server
 from navsense.streams.foxglove import FoxglovePublisher
 from navsense.streams.foxglove_server import FoxgloveServer, PlaybackState, PlaybackStatus
@@ -335,7 +335,12 @@ def test_clients_pause_the_run_and_change_its_speed(run: Run) -> None:
     try:
         client = connect_when_served(url)
         client.send("subscribeParameterUpdates", parameterNames=[])
-        client.subscribe([topic for topic in client.topics if topic.endswith("/imu")])
+        while not (
+            topics := [topic for topic in client.topics if topic.endswith("/imu")]
+        ):  # not all are advertised yet
+            client.send("getParameters", parameterNames=["seed"], id="wait")
+            client.receive_reply("wait")
+        client.subscribe(topics)
         count = 0
         while "'name': 'speed'" not in str(client.replies):  # the run starts after the first subscription
             client.send("getParameters", parameterNames=["speed"], id="start")
@@ -365,7 +370,43 @@ def test_clients_pause_the_run_and_change_its_speed(run: Run) -> None:
     assert [(state[1], state[3]) for state in states if state[1] == PlaybackStatus.PAUSED][-1] == (1, 20.0)
     assert states[-1][1] == PlaybackStatus.ENDED
     changed = [reply for reply in client.replies["parameterValues"] if "id" not in reply]
-    assert {one["name"] for reply in changed for one in reply["parameters"]} == {"speed", "paused"}
+    sensors = [sensor.name for sensor in run.session.world.sensors]
+    expected_names = {"speed", "paused", *(f"{name}.{one}" for name in sensors for one in ("is_on", "rate"))}
+    assert {one["name"] for reply in changed for one in reply["parameters"]} == expected_names
+
+
+@pytest.mark.requirement("LIV-8")
+def test_clients_get_the_changes_of_others(run: Run) -> None:
+    """Those of another stream with the time slice in which they act, those of a client at once; each one time."""
+    session = run.session
+    controls = RunControls(session)
+    slices = compute_controlled_slices(session, controls, longest=0.05)
+
+    def get_updates(client: FoxgloveClient, name: str) -> list[dict[str, Any]]:
+        """Return the parameters that the client has got since the last call, without those that it asked for."""
+        client.send("getParameters", parameterNames=["seed"], id=name)
+        client.receive_reply(name)
+        updates = [reply["parameters"] for reply in client.replies.pop("parameterValues") if "id" not in reply]
+        return [{one["name"]: one["value"] for one in parameters} for parameters in updates]
+
+    with streams.open_publisher("foxglove://:0?wait=0", make_recorded_run(session)) as publisher:
+        client, other = FoxgloveClient(publisher.url), FoxgloveClient(publisher.url)
+        with closing(client), closing(other):
+            client.send("subscribeParameterUpdates", parameterNames=[])
+            assert get_updates(client, "listening") == []
+            publisher.attach_controls(controls)
+            (first,) = get_updates(client, "attached")
+            assert first == {f"robot::arm::{one}.is_on": True for one in ("imu", "dvl")} | {
+                f"robot::arm::{one}.rate": session.world.sensor(one).rate for one in ("imu", "dvl")
+            }
+            controls.switch("dvl", on=False)
+            publisher.write(next(slices))
+            assert get_updates(client, "switched") == [{"robot::arm::dvl.is_on": False}]
+            other.send("setParameters", parameters=[{"name": "robot::arm::imu.rate", "value": 20}], id="set")
+            other.receive_reply("set")
+            assert get_updates(client, "set") == [{"robot::arm::imu.rate": 20.0}]
+            publisher.write(next(slices))
+            assert get_updates(client, "acts") == []
 
 
 @pytest.mark.requirement("LIV-8")

@@ -546,8 +546,8 @@ def test_services_change_the_run(master: RosMaster, caplog: pytest.LogCaptureFix
         ("rate", 10.0),
         ("vertical_reference", 2.5),
         ("speed.mean", 0.5),
-        ("horizontal_angle.mean", -0.5),
         ("vertical_angle.mean", 0.125),
+        ("horizontal_angle.mean", -0.5),
         ("speed.model", (0.5, 0.0, 2.0, 0.0625, 0.5)),
     ]
     assert "sent an invalid request to service /altimeter/set_rate" in caplog.text

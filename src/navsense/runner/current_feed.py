@@ -2,9 +2,9 @@
 
     navsense run WORLD --current "ros1://HOST:PORT?topic=TOPIC" -o ...
 
-Each velocity holds from the next time slice on until the following one. It replaces the uniform or random current of
-the world. The recording has each velocity and its time as a change of the run, so `changes` of the recording repeats
-the run to the last bit. Stamps of messages are not used: they belong to another clock.
+Each velocity acts from the next time slice on, until another one comes. It replaces the uniform or random current of
+the world. The recording has each velocity as a change of the run. A run with the same changes is equal to the last bit.
+The stamps of messages are not used, because they belong to another clock. Equal velocities in a row are one change.
 """
 
 from __future__ import annotations
@@ -48,9 +48,14 @@ class CurrentFeed:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Pass velocities from now on."""
-        self._thread = threading.Thread(target=self._run, name="navsense-current", daemon=True)
-        self._thread.start()
+        """Pass velocities from now on. Raises `SimulationError` if the system cannot start a thread."""
+        thread = threading.Thread(target=self._run, name="navsense-current", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            what, remedy = "the system cannot start another thread", "end other programs, or raise ulimit -u"
+            raise SimulationError(what, where=Where(self._subscriber.url), remedy=remedy) from error
+        self._thread = thread
 
     def _run(self) -> None:
         """Pass each velocity that differs from the one before."""

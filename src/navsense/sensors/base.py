@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol, get_args, runti
 
 import numpy as np
 
-from navsense.core.errors import SensorError
+from navsense.core.errors import NavsenseError, SensorError
 from navsense.core.random_streams import RandomProcess
 from navsense.core.readings import make_all_true
 from navsense.core.summaries import format_spec, format_spec_html
@@ -161,6 +161,20 @@ def uses_current(spec: Any) -> bool:
 def get_max_age(spec: Any) -> float:
     """Return the largest time (s) from the time of validity of a reading to the reading."""
     return float(spec.max_age) if isinstance(spec, HasMaxAge) else 0.0
+
+
+def list_adjustable_arrays(spec: Sensor) -> tuple[str, ...]:
+    """Return the names of the arrays that can be set during a run; none without `SupportsAdjustment`."""
+    if not isinstance(spec, SupportsAdjustment):
+        return ()
+    names = []
+    for output in spec.outputs:
+        try:
+            spec.adjust(output.name, 0.0)
+        except NavsenseError:
+            continue
+        names.append(output.name)
+    return tuple(names)
 
 
 def list_signals(spec: Any) -> tuple[str, ...]:

@@ -89,8 +89,8 @@ class Step:
 class StepObserver(Protocol):
     """Gets what a live run measures, and its end.
 
-    A time slice has the samples of one step, with their true instants before any latency. A step from `a` to `b` has
-    those with a < t <= b. The time slice also has the truth of the links and the current, as that of a batch run.
+    A time slice contains the samples of one step, before any latency: those with a < t <= b of a step from `a` to `b`.
+    It also contains the truth of the links and the current at these instants, as in a batch run.
     """
 
     def write(self, time_slice: TimeSlice) -> None:
@@ -169,7 +169,8 @@ class LiveSensor:
     ) -> None:
         """Start before the first sample. `clock` is the clock of the sensor's stamps."""
         self._report_change = report_change
-        sensor = sensor_run.sensor
+        sensor = self.mounted = sensor_run.sensor
+        """The sensor with its switches and settings after the last step."""
         self.name = sensor.name
         """The full name."""
         self.clock, self.session = clock, session
@@ -190,11 +191,6 @@ class LiveSensor:
         """Return a short description."""
         state = "on" if self.is_on else "off"
         return f"<LiveSensor {self.name}: {self.mounted.spec.type}, {self.mounted.rate:g} Hz, {state}>"
-
-    @property
-    def mounted(self) -> MountedSensor:
-        """The sensor with its switches and settings after the last step."""
-        return self._sensor_run.sensor
 
     @property
     def is_on(self) -> bool:
@@ -237,6 +233,7 @@ class LiveSensor:
         """Change a property of a `RunChange` from the next sample on. Raises as `set`, `switch` and `set_rate` do."""
         change = RunChange(self._next_time, self.name, name, value)
         self._sensor_run.change(change)
+        self.mounted = self._sensor_run.sensor
         self._report_change(change)
 
     @property

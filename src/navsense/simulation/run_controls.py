@@ -4,8 +4,8 @@
     for time_slice in compute_controlled_slices(session, controls, longest=0.05):
         ...                                       # another thread calls controls.switch("dvl", on=False)
 
-A change acts from the start of the next time slice on. Readings do not depend on how the run is cut into time slices,
-so a run with the same changes at the same times is equal to the last bit.
+A change acts from the start of the next time slice on. The cuts between time slices do not change the readings. A
+run with the same changes at the same times is equal to the last bit.
 """
 
 from __future__ import annotations
@@ -19,20 +19,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from navsense.core.errors import NavsenseError, SimulationError
+from navsense.core.errors import SimulationError
 from navsense.core.names import resolve_name
 from navsense.core.readings import CURRENT, ON, RATE, RunChange, TimeSlice
 from navsense.core.typing import Vector
 from navsense.environment.current.adjustment import (
-    PROCESSES,
     VELOCITY,
     AdjustableCurrent,
     ChangedCurrent,
     ChangeValue,
     is_adjustable,
 )
-from navsense.environment.current.gauss_markov import AnyGaussMarkovProcess
-from navsense.sensors.base import SupportsAdjustment, get_max_age
+from navsense.sensors.base import get_max_age
 from navsense.simulation.sensor_run import change_sensor, get_number
 from navsense.simulation.session import LONGEST_TIME_SLICE, Session
 from navsense.world import MountedSensor
@@ -78,7 +76,7 @@ class RunControls:
 
     @property
     def sensors(self) -> tuple[MountedSensor, ...]:
-        """The sensors, with the changes that act."""
+        """The sensors after all changes until now."""
         with self._lock:
             return tuple(self._sensors.values())
 
@@ -104,10 +102,11 @@ class RunControls:
             request = self._requests.get((name, RATE))
             return self._rates[name] if request is None else get_number(request)
 
-    def get_process(self, name: str) -> AnyGaussMarkovProcess:
-        """Return one of the `PROCESSES` of the current, as it is or will be from the next time slice on.
+    def get_current_model(self, process: str) -> tuple[float, ...]:
+        """Return mean, minimum, maximum, noise amplitude and mu of a process, now or from the next time slice on.
 
-        Raises `SimulationError` if the current cannot be changed.
+        `set_current({"PROCESS.model": ...})` sets the same five. Raises `SimulationError` if the current cannot be
+        changed.
         """
         with self._lock:
             current = self._current
@@ -116,7 +115,7 @@ class RunControls:
             for change in self._requests.values():
                 if change.name not in self._sensors:
                     current = current.check(change.property, change.value)
-            return current.get_process(name)
+            return current.get_model(process)
 
     def switch(self, name: str, *, on: bool) -> None:
         """Switch a sensor on or off. Its errors continue while it is off. Raises `UnknownNameError`."""
@@ -241,21 +240,6 @@ def _make_current_error() -> SimulationError:
     return SimulationError("current of the world", allowed=allowed)
 
 
-def list_adjustable_arrays(sensor: MountedSensor) -> tuple[str, ...]:
-    """Return the names of the arrays of a sensor that can be set."""
-    spec = sensor.spec
-    if not isinstance(spec, SupportsAdjustment):
-        return ()
-    names = []
-    for output in spec.outputs:
-        try:
-            spec.adjust(output.name, 0.0)
-        except NavsenseError:
-            continue
-        names.append(output.name)
-    return tuple(names)
-
-
 def make_adjustable_current(session: Session) -> AdjustableCurrent | None:
     """Return the current of the first run for changes; None if it cannot be changed."""
     model = session.current_model
@@ -325,10 +309,8 @@ def compute_controlled_slices(
 
 
 __all__ = [
-    "PROCESSES",
     "ControlledRun",
     "RunControls",
     "compute_controlled_slices",
-    "list_adjustable_arrays",
     "make_adjustable_current",
 ]

@@ -99,8 +99,8 @@ class SensorRun:
     def measure_all(self, ticks: Ticks, ideal: Mapping[str, AnyArray]) -> SensorBlock:
         """Measure the next block of a sensor that is always on. `ticks` must follow those of the last call.
 
-        Raises `SensorError` for a user's sensor whose arrays of the first block do not have the names and shapes of its
-        outputs, and for an exception in its methods.
+        Raises `SensorError` for an exception in the methods of a user's sensor. Raises it also if the arrays of the
+        first block do not have the names and shapes of its outputs.
         """
         draws, owner = self._draws.take(len(ticks)), f" of sensor {self.sensor.name}"
         if self._is_unchecked:

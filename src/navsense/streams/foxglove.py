@@ -76,6 +76,7 @@ class FoxglovePublisher(Publisher):
         self._pace: Pace | None = None
         self._controls: SupportsRunChanges | None = None
         self._setters: dict[str, Callable[[object], None]] = {}
+        self._sent: dict[str, object] = {}
         start, end = self._to_time(0.0), self._to_time(recorded_run.requested_duration or 0.0)
         self._time, self._is_open = start, True
         self._server: FoxgloveServer = FoxgloveServer(
@@ -116,11 +117,13 @@ class FoxglovePublisher(Publisher):
     def attach_controls(self, controls: SupportsRunChanges) -> None:
         """Let the clients switch the sensors, lower their rates, and set the means of the current."""
         self._controls = controls
+        self._sent = _list_changeable(controls)
         for sensor in self._run.world.sensors:
             self._setters[f"{sensor.name}.{ON_PARAMETER}"] = partial(_switch, controls, sensor.name)
             self._setters[f"{sensor.name}.{RATE}"] = partial(_set_rate, controls, sensor.name)
         for process in PROCESSES if controls.has_adjustable_current else ():
             self._setters[f"{CURRENT}.{process}.mean"] = partial(_set_mean, controls, process)
+        self._server.send_parameters(self._sent)
 
     def write(self, time_slice: TimeSlice) -> None:
         """Send the messages that arrive until the end of a time slice."""
@@ -130,6 +133,16 @@ class FoxglovePublisher(Publisher):
             self._queue(block)
         self._time = self._to_time(time_slice.end)
         self._send(self._time)
+        if time_slice.changes and self._controls is not None:
+            self._send_changes(self._controls)
+
+    def _send_changes(self, controls: SupportsRunChanges) -> None:
+        """Send the parameters that another stream or the caller of the run has changed."""
+        values = _list_changeable(controls)
+        changed = [name for name, value in values.items() if value != self._sent.get(name)]
+        self._sent = values
+        if changed:
+            self._server.send_parameters(changed)
 
     def close(self) -> None:
         """Send all messages that wait, and stop the server."""
@@ -187,13 +200,7 @@ class FoxglovePublisher(Publisher):
         if self._pace is not None:
             values |= {SPEED: self._pace.speed, PAUSED: self._pace.is_paused}
         values |= dict(list_parameters(self._run.world))
-        if (controls := self._controls) is not None:
-            for sensor in controls.sensors:
-                values[f"{sensor.name}.{ON_PARAMETER}"] = controls.is_on(sensor.name)
-                values[f"{sensor.name}.{RATE}"] = controls.get_rate(sensor.name)
-            for process in PROCESSES if controls.has_adjustable_current else ():
-                values[f"{CURRENT}.{process}.mean"] = controls.get_process(process).mean
-        return values
+        return values if self._controls is None else values | _list_changeable(self._controls)
 
     def set_parameter(self, name: str, value: object) -> bool:
         """Pause the run, change its speed, or change it as the services do.
@@ -216,9 +223,10 @@ class FoxglovePublisher(Publisher):
         return True
 
     def _set(self, name: str, value: object) -> bool:
-        """Change a sensor or the current."""
+        """Change a sensor or the current. The server sends the new value to the clients."""
         try:
             self._setters[name](value)
+            self._sent[name] = value
         except NavsenseError as error:
             LOG.warning("%s: parameter %s: %s", self.url, name, error)
             return False
@@ -239,6 +247,17 @@ class FoxglovePublisher(Publisher):
         status = PlaybackStatus.PAUSED if is_paused else PlaybackStatus.PLAYING
         speed = 1.0 if self._pace is None else self._pace.speed
         return PlaybackState(status if self._is_open else PlaybackStatus.ENDED, self._time, speed)
+
+
+def _list_changeable(controls: SupportsRunChanges) -> dict[str, object]:
+    """Return the parameters by which clients change a run, with their values."""
+    values: dict[str, object] = {}
+    for sensor in controls.sensors:
+        values[f"{sensor.name}.{ON_PARAMETER}"] = controls.is_on(sensor.name)
+        values[f"{sensor.name}.{RATE}"] = controls.get_rate(sensor.name)
+    for process in PROCESSES if controls.has_adjustable_current else ():
+        values[f"{CURRENT}.{process}.mean"] = controls.get_current_model(process)[0]
+    return values
 
 
 def _switch(controls: SupportsRunChanges, name: str, value: object) -> None:

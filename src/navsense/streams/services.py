@@ -6,7 +6,7 @@
     NS/set_current_velocity        velocity      mean speed (m/s) and angles (rad) of the current
     NS/set_current_horz_angle      angle         mean of one angle (rad), also vert_angle
     NS/set_current_velocity_model  model         mean, minimum, maximum, noise and mu of a process, also of the angles
-    NS/get_current_velocity_model  get           the same
+    NS/get_current_velocity_model  get           the same five, which the set service accepts
 
 TOPIC is that of a sensor, NS the namespace of the topic of the current. A change acts from the next time slice on, and
 the recording has it.
@@ -17,7 +17,6 @@ of Gazebo Classic; `set_rate` of the sensors of Gazebo.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -25,10 +24,9 @@ from functools import partial
 
 from navsense.core.names import get_short_name
 from navsense.environment.current.adjustment import PROCESSES
-from navsense.environment.current.gauss_markov import UuvGaussMarkovProcess
 from navsense.recordings.topic_names import TopicNames
 from navsense.sensors.altimeter import REFERENCE
-from navsense.simulation.run_controls import list_adjustable_arrays
+from navsense.sensors.base import list_adjustable_arrays
 from navsense.streams.stream import SupportsRunChanges
 from navsense.world import World
 
@@ -83,7 +81,7 @@ def list_services(controls: SupportsRunChanges, world: World, topics: TopicNames
         topic = topics.get_sensor_topic(sensor.name, "measured")
         yield RunService(f"{topic}/change_state", RequestKind.SWITCH, partial(_switch, controls, sensor.name))
         yield RunService(f"{topic}/set_rate", RequestKind.NUMBER, partial(_set_rate, controls, sensor.name))
-        for array in list_adjustable_arrays(sensor):
+        for array in list_adjustable_arrays(sensor.spec):
             name = f"{topic}/{SET_NAMES.get(array, f'set_{array}')}"
             yield RunService(name, RequestKind.NUMBER, partial(_set, controls, sensor.name, array))
     if controls.has_adjustable_current:
@@ -130,11 +128,5 @@ def _set_model(controls: SupportsRunChanges, process: str, values: Sequence[floa
     return f"{process} set"
 
 
-def _get_model(controls: SupportsRunChanges, name: str, _values: Sequence[float]) -> tuple[float, ...]:
-    """Return mean, minimum, maximum, noise and mu. Those of a physical process are for a step of 1 ms."""
-    process = controls.get_process(name)
-    if isinstance(process, UuvGaussMarkovProcess):
-        noise, mu = process.noise_amplitude, process.mu
-    else:
-        noise, mu = process.density * math.sqrt(12.0 * 1e-3), 1.0 / process.correlation_time
-    return process.mean, process.minimum, process.maximum, noise, mu
+def _get_model(controls: SupportsRunChanges, process: str, _values: Sequence[float]) -> tuple[float, ...]:
+    return controls.get_current_model(process)

@@ -20,7 +20,6 @@ from urllib.parse import parse_qsl, urlsplit
 from navsense.core.errors import FieldError, MotionError, RecordingError, Where
 from navsense.core.plugins import load_plugin
 from navsense.environment.current.adjustment import ChangeValue
-from navsense.environment.current.gauss_markov import AnyGaussMarkovProcess
 from navsense.recordings.info import RecordedRun, RecordingWriter
 from navsense.streams.current import CurrentSubscriber
 from navsense.streams.subscriber import RUN_OPTIONS, DrivenFrame, Subscriber
@@ -80,13 +79,13 @@ class Pace(Protocol):
 
 
 class SupportsRunChanges(Protocol):
-    """What a stream can change of a run while it goes on: from the next time slice on.
+    """Changes that a stream makes while a run goes on. They act from the next time slice on.
 
-    All methods can be called in any thread, take any unambiguous ending of the full name of a sensor, and check their
-    arguments at once. They raise `NavsenseError` for an invalid request. `simulation.run_controls.RunControls` has
-    their documentation.
+    All methods can be called in any thread. A name is the full name of a sensor, or any unambiguous ending of it. The
+    arguments are checked at once: an invalid request raises `NavsenseError`. `simulation.run_controls.RunControls`
+    documents the methods.
 
-    sensors: the sensors, with the changes that act.
+    sensors: the sensors after all changes until now.
     has_adjustable_current: true if `set_current` can change the current of the world.
 
     >>> session = ns.simulate(world, 1.0).session
@@ -126,8 +125,8 @@ class SupportsRunChanges(Protocol):
         """Set the highest rate (Hz) at which a sensor publishes."""
         ...
 
-    def get_process(self, name: str) -> AnyGaussMarkovProcess:
-        """Return a process of the current: "speed", "horizontal_angle" or "vertical_angle"."""
+    def get_current_model(self, process: str) -> tuple[float, ...]:
+        """Return mean, minimum, maximum, noise amplitude and mu of a process of the current."""
         ...
 
     def set_current(self, values: Mapping[str, ChangeValue]) -> None:

@@ -118,6 +118,19 @@ class AdjustableCurrent:
         _map(self.model, self.model, read)
         return found[0]
 
+    def get_model(self, name: str) -> tuple[float, ...]:
+        """Return the parameters of a process that `change` takes: mean, minimum, maximum, noise amplitude and mu.
+
+        The noise amplitude of a physical process is that for the physics step. Raises `FieldError` for a current that
+        cannot be changed.
+        """
+        process = self.get_process(name)
+        if isinstance(process, UuvGaussMarkovProcess):
+            noise_amplitude, mu = process.noise_amplitude, process.mu
+        else:
+            noise_amplitude, mu = process.density * math.sqrt(12.0 * self.step), 1.0 / process.correlation_time
+        return process.mean, process.minimum, process.maximum, noise_amplitude, mu
+
     def check(self, name: str, value: ChangeValue) -> AdjustableCurrent:
         """Return the current with the model after a change, for the check of further ones.
 
