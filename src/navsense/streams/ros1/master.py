@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
-from navsense.core.errors import Where
+from navsense.core.errors import RecordingError, Where
 from navsense.core.text import format_count
 from navsense.recordings.base import make_no_thread_error
 from navsense.streams.ros1 import xmlrpc
@@ -36,9 +37,13 @@ SHARED_TOPICS = ("/tf", "/tf_static")
 class MasterError(Exception):
     """The master does not answer, or not as a master does. The text says how."""
 
+    remedy = "start it: roscore"
+
 
 class RejectionError(MasterError):
     """The master rejects a call. The text says why."""
+
+    remedy = ""
 
 
 @dataclass(frozen=True)
@@ -105,14 +110,31 @@ class Master:
             raise RejectionError(f"rejects {method}: {str(answer[1])[:200]}")
         return answer[2]
 
-    def start(self, registrations: Iterable[Registration]) -> None:
-        """Register the first topics, and start the thread. Raises `MasterError`, and `RecordingError` without it."""
+    def start(self, registrations: Iterable[Registration], where: Where) -> None:
+        """Register the first topics, and start the thread.
+
+        Raises `MasterError`, and `RecordingError` at `where` for the name of another node or without a thread.
+        """
+        self._check_name(where)
         self._wanted = list(registrations)
         self._register(self._wanted)
         try:
             self._thread.start()
         except RuntimeError as error:
-            raise make_no_thread_error(Where(self._name)) from error
+            raise make_no_thread_error(where) from error
+
+    def _check_name(self, where: Where) -> None:
+        """Raise `RecordingError` if another node has the name. The master would shut it down."""
+        try:
+            uri = str(self.call("lookupNode", self._caller_id))
+            parts = urlsplit(uri)
+            address = (parts.hostname or "", parts.port or 0)
+            xmlrpc.call(address, "getPid", (self._caller_id,), CALL_TIMEOUT)
+        except (RejectionError, OSError, ValueError):
+            return  # the master knows no node of this name, or one that has ended
+        if uri != self._caller_api:
+            allowed, remedy = f"a node of this name runs at {uri}", "choose another name, or omit it"
+            raise RecordingError("option node", self._caller_id, allowed=allowed, where=where, remedy=remedy)
 
     def list_topics(self) -> tuple[dict[str, list[str]], dict[str, str]]:
         """Return the publishers of each topic, and the type of each topic. Raises `MasterError`."""

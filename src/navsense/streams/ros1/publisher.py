@@ -153,11 +153,11 @@ class Ros1Publisher(Publisher):
                 self._queue(block, register=False)
             self._send()
             topics = [publication.topic for publication in self._publications.values()]
-            self._master.start(Registration(topic.name, topic.type) for topic in topics)
+            self._master.start((Registration(topic.name, topic.type) for topic in topics), where)
         except MasterError as error:
             self.abort()
             raise RecordingError(
-                "ROS master", f"{url.host}:{port}", where=where, allowed=str(error), remedy="start it: roscore"
+                "ROS master", f"{url.host}:{port}", where=where, allowed=str(error), remedy=error.remedy
             ) from error
         except BaseException:
             self.abort()

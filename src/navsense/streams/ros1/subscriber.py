@@ -19,11 +19,13 @@ gazebo_ros_p3d.cpp.
 from __future__ import annotations
 
 import logging
+import math
+import re
 import threading
 from dataclasses import dataclass
 
 from navsense.core.errors import MotionError, NavsenseError, RecordingError, Where
-from navsense.core.pose import Pose, ensure_unit, rotate
+from navsense.core.pose import Pose, ensure_unit, is_near_unit, rotate
 from navsense.core.typing import Vector
 from navsense.motion.driven import Frame, State, state_row
 from navsense.streams.command_states import STEP, CommandStates
@@ -46,6 +48,9 @@ LOG = logging.getLogger(__name__)
 
 TWIST_AXES = ("body", "world", "none")
 """Values of the option `twist`."""
+
+TOPIC_NAME = re.compile(r"(/\w+)+", re.ASCII)
+"""Full names of topics."""
 
 LISTED_NAMES = 8
 """Largest number of names in a message."""
@@ -132,7 +137,7 @@ class Ros1Subscriber(Subscriber):
         except MasterError as error:
             self._node.close()
             raise MotionError(
-                "ROS master", self._node.address, where=self._where, allowed=str(error), remedy="start it: roscore"
+                "ROS master", self._node.address, where=self._where, allowed=str(error), remedy=error.remedy
             ) from error
         except BaseException:
             self._node.close()
@@ -173,8 +178,11 @@ class Ros1Subscriber(Subscriber):
         return subscription
 
     def _find_topic(self, name: str, types: dict[str, str]) -> str:
-        """Return the full name of a topic, which can be given by any unambiguous ending."""
+        """Return the full name of a topic, which can be given by any unambiguous ending. Raises `MotionError`."""
         topic = "/" + name.lstrip("/")
+        if not TOPIC_NAME.fullmatch(topic):
+            allowed = "must be a name of ROS: letters, digits, _ and /"
+            raise MotionError("option topic", name, allowed=allowed, where=self._where)
         endings = [other for other in types if other.endswith(topic)]
         return endings[0] if len(endings) == 1 and not name.startswith("/") else topic
 
@@ -311,6 +319,9 @@ class Ros1Subscriber(Subscriber):
             except (NavsenseError, ValueError) as error:
                 self._warn("numbers", connection, f"sent an invalid state, which is dropped: {error}")
                 return
+            if not is_near_unit(sample.rotation):
+                length = math.hypot(*sample.rotation)
+                self._warn("length", connection, f"sent a quaternion of length {length:.3g}, which is normalized")
             if self._is_first:
                 self._is_first = False
                 self._log_first(connection, sample, state)
