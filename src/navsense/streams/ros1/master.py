@@ -89,7 +89,7 @@ class Master:
         self._fail = fail
         self._loss = loss
         self._address, self._caller_id, self._caller_api, self._name = (host, port), caller_id, caller_api, name
-        self._wanted: list[Registration] = []
+        self._registrations: list[Registration] = []
         self._registered: list[Registration] = []
         self._is_lost = False
         self._wake, self._ending = threading.Event(), threading.Event()
@@ -116,8 +116,8 @@ class Master:
         Raises `MasterError`, and `RecordingError` at `where` for the name of another node or without a thread.
         """
         self._check_name(where)
-        self._wanted = list(registrations)
-        self._register(self._wanted)
+        self._registrations = list(registrations)
+        self._register(self._registrations)
         try:
             self._thread.start()
         except RuntimeError as error:
@@ -150,7 +150,7 @@ class Master:
 
     def add(self, registration: Registration) -> None:
         """Register a topic or a service soon."""
-        self._wanted.append(registration)
+        self._registrations.append(registration)
         self._wake.set()
 
     def close(self, timeout: float = UNREGISTER_TIMEOUT) -> None:
@@ -187,7 +187,7 @@ class Master:
             if check and not self._knows_node():
                 self._registered.clear()
                 LOG.warning("%s: the master was restarted; the topics are registered again", self._name)
-            self._register([one for one in self._wanted if one not in self._registered])
+            self._register([one for one in self._registrations if one not in self._registered])
             if self._is_lost:
                 LOG.warning("%s: the master answers again", self._name)
             self._is_lost = False
@@ -231,8 +231,8 @@ class Master:
                 if node != self._caller_id and topic.name not in SHARED_TOPICS:
                     shared.setdefault(node, []).append(topic.name)
             if types.get(topic.name, "*") not in ("*", topic.type):
-                known = types[topic.name]
-                LOG.warning("%s: topic %s is %s, but others know %s", self._name, topic.name, topic.type, known)
+                other = types[topic.name]
+                LOG.warning("%s: topic %s is %s, but others know %s", self._name, topic.name, topic.type, other)
         for node, names in shared.items():
             more = f", and {format_count(len(names) - 1, 'other topic')}" if len(names) > 1 else ""
             LOG.warning("%s: node %s publishes topic %s too%s", self._name, node, names[0], more)

@@ -5,11 +5,10 @@
 HOST:PORT is the address of the ROS master; default: 127.0.0.1:11311. Poses and frames are those that
 `recordings.recorded_motion` reads from the same topic. `states.MOTION_TYPES` lists the message types.
 
-- The twist of an odometry is in the axes of its child frame, as nav_msgs/Odometry defines. `twist=world` reads it in
-  those of the world, which is what Gazebo's p3d plug-in publishes, and `twist=none` ignores it.
+- The twist of an odometry is in the axes of its child frame, as nav_msgs/Odometry defines. Gazebo's p3d plug-in
+  publishes it in those of the world: `twist=world` reads it so. `twist=none` ignores it.
 - The twists of gazebo_msgs are in the axes of the world. That of a model is the one of its canonical link.
-- A state has the stamp of its message. Types without one get the last time of /clock, if a node publishes it, else the
-  time of receipt. Of the states of one time of /clock, the first one counts.
+- A state has the stamp of its message. `stamps.py` has the rules for types without one.
 - Of several publishers, one is followed.
 
 Sources: nav_msgs/Odometry; gazebo 11, `Model::WorldLinearVel`; gazebo_ros_pkgs, gazebo_ros_api_plugin.cpp and
@@ -65,8 +64,9 @@ def _list_some(names: list[str]) -> str:
 class TwistCheck:
     """Compares the displacements between poses with the velocities, in both axes.
 
-    moved, body, world: sums of the squares (m^2) of the displacements, and of their differences from the integral of
-        the velocity with the axes of the child frame and of the world.
+    moved: sum of the squares of the displacements (m^2).
+    body, world: sums of the squares (m^2) of their differences from the integral of the velocity. The axes of the
+        velocity are those of the child frame or of the world.
     speed: sum of the squares of the velocities (m^2/s^2).
     """
 
