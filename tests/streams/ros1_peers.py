@@ -269,6 +269,7 @@ class RosPublisher:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._api = _Server(("127.0.0.1", 0), logRequests=False, allow_none=False)
         self._api.register_function(self.requestTopic, "requestTopic")
+        self._api.register_function(lambda _: [1, "", 1], "getPid")
         self.uri = f"http://127.0.0.1:{self._api.server_address[1]}/"
         targets = (self._accept, lambda: self._api.serve_forever(0.02))
         self._threads = [threading.Thread(target=target) for target in targets]

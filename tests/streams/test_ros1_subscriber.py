@@ -383,6 +383,9 @@ def test_frame_with_a_new_parent_is_an_error(master: RosMaster, publish: Callabl
         ("?topic=/odom&host=192.0.2.1", "option host: 192.0.2.1; must be a name or an address of this machine"),
         ("?topic=/odom&speed=3", "option of the URL: speed; must be one of topic, type, model, link, frame, "),
         ("/odom", "path of the URL: /odom; must be empty"),
+        ("?topic=/odom&topic=/pose", "option of the URL: topic; must be given once"),
+        ("?topic=/odom here", "option topic: /odom here; must be a name of ROS: letters, digits, _ and /"),
+        ("?topic=/odom&node=gazebo", "option node: /gazebo; a node of this name runs at http://127.0.0.1:"),
     ],
 )
 def test_invalid_urls_are_errors(
@@ -402,6 +405,28 @@ def test_missing_master_is_an_error_with_its_remedy() -> None:
         streams.open_subscriber("ros1://127.0.0.1:11311?topic=/odom", FRAME)
     problem = "ROS master: 127.0.0.1:11311; does not answer: connection refused; start it: roscore"
     assert str(error.value) == f"ros1://127.0.0.1:11311?topic=/odom: {problem}"
+
+
+def test_name_of_a_node_that_has_ended_is_free(master: RosMaster) -> None:
+    """The master still lists a node that was killed."""
+    master.registerPublisher("/gazebo", "/odom", ODOMETRY, "http://127.0.0.1:9/")
+    with subscribe(master, "?topic=/odom&node=gazebo"):
+        assert "/gazebo" in master.subscribers["/odom"]
+
+
+def test_quaternion_far_from_unit_length_is_one_warning(
+    master: RosMaster, publish: Callable[..., RosPublisher], caplog: pytest.LogCaptureFixture
+) -> None:
+    publisher = publish(STAMPED)
+    with subscribe(master) as subscriber:
+        wait_for(lambda: publisher.headers)
+        publisher.send(
+            *(build(STAMPED, stamp, (0, 0, 0, size, 0, 0, 0)) for stamp, size in ((1, 1.001), (2, 5), (3, 4)))
+        )
+        states = take(subscriber, 3)
+    assert [one.state.pose.rotation for one in states] == [(1.0, 0.0, 0.0, 0.0)] * 3
+    warning = "topic /odom: node /gazebo sent a quaternion of length 5, which is normalized"
+    assert [text.partition(": ")[2] for text in caplog.messages] == [warning]
 
 
 def test_later_publisher_is_connected(
@@ -519,7 +544,7 @@ def test_master_that_does_not_answer_is_waited_for_once(
     monkeypatch.setattr(master, "call", call)
     master._registered = [Registration("/odom", ODOMETRY), Registration("/tf", TF)]
     master.close()
-    assert now == pytest.approx(master_module.UNREGISTER_TIMEOUT * (0.6 + 0.4 * 0.6))
+    assert now == pytest.approx(master_module.UNREGISTER_TIMEOUT * (0.6 + 0.4 * 0.6), rel=1e-12)
     assert caplog.messages == ["ros1://: the master does not answer: no answer in time; /tf is not unregistered"]
 
 

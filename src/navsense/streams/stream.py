@@ -265,7 +265,11 @@ def parse_url(text: str, purpose: UrlPurpose = "output") -> tuple[Stream, Stream
     if parts.username is not None or parts.fragment:
         allowed = f"must be {stream.url_format if purpose == 'output' else stream.motion_format}"
         raise RecordingError("URL with a user name or a fragment", where=where, allowed=allowed)
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    values = parse_qsl(parts.query, keep_blank_values=True)
+    options = dict(values)
+    if len(options) < len(values):
+        repeated = next(name for name in options if [other for other, _ in values].count(name) > 1)
+        raise RecordingError("option of the URL", repeated, where=where, allowed="must be given once")
     names = stream.list_options(purpose)
     for option in options:
         if option not in names:

@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
-from navsense.core.errors import Where
+from navsense.core.errors import RecordingError, Where
 from navsense.core.text import format_count
 from navsense.recordings.base import make_no_thread_error
 from navsense.streams.ros1 import xmlrpc
@@ -36,9 +37,13 @@ SHARED_TOPICS = ("/tf", "/tf_static")
 class MasterError(Exception):
     """The master does not answer, or not as a master does. The text says how."""
 
+    remedy = "start it: roscore"
+
 
 class RejectionError(MasterError):
     """The master rejects a call. The text says why."""
+
+    remedy = ""
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,7 @@ class Master:
         self._fail = fail
         self._loss = loss
         self._address, self._caller_id, self._caller_api, self._name = (host, port), caller_id, caller_api, name
-        self._wanted: list[Registration] = []
+        self._registrations: list[Registration] = []
         self._registered: list[Registration] = []
         self._is_lost = False
         self._wake, self._ending = threading.Event(), threading.Event()
@@ -105,14 +110,31 @@ class Master:
             raise RejectionError(f"rejects {method}: {str(answer[1])[:200]}")
         return answer[2]
 
-    def start(self, registrations: Iterable[Registration]) -> None:
-        """Register the first topics, and start the thread. Raises `MasterError`, and `RecordingError` without it."""
-        self._wanted = list(registrations)
-        self._register(self._wanted)
+    def start(self, registrations: Iterable[Registration], where: Where) -> None:
+        """Register the first topics, and start the thread.
+
+        Raises `MasterError`, and `RecordingError` at `where` for the name of another node or without a thread.
+        """
+        self._check_name(where)
+        self._registrations = list(registrations)
+        self._register(self._registrations)
         try:
             self._thread.start()
         except RuntimeError as error:
-            raise make_no_thread_error(Where(self._name)) from error
+            raise make_no_thread_error(where) from error
+
+    def _check_name(self, where: Where) -> None:
+        """Raise `RecordingError` if another node has the name. The master would shut it down."""
+        try:
+            uri = str(self.call("lookupNode", self._caller_id))
+            parts = urlsplit(uri)
+            address = (parts.hostname or "", parts.port or 0)
+            xmlrpc.call(address, "getPid", (self._caller_id,), CALL_TIMEOUT)
+        except (RejectionError, OSError, ValueError):
+            return  # the master knows no node of this name, or one that has ended
+        if uri != self._caller_api:
+            allowed, remedy = f"a node of this name runs at {uri}", "choose another name, or omit it"
+            raise RecordingError("option node", self._caller_id, allowed=allowed, where=where, remedy=remedy)
 
     def list_topics(self) -> tuple[dict[str, list[str]], dict[str, str]]:
         """Return the publishers of each topic, and the type of each topic. Raises `MasterError`."""
@@ -128,7 +150,7 @@ class Master:
 
     def add(self, registration: Registration) -> None:
         """Register a topic or a service soon."""
-        self._wanted.append(registration)
+        self._registrations.append(registration)
         self._wake.set()
 
     def close(self, timeout: float = UNREGISTER_TIMEOUT) -> None:
@@ -165,7 +187,7 @@ class Master:
             if check and not self._knows_node():
                 self._registered.clear()
                 LOG.warning("%s: the master was restarted; the topics are registered again", self._name)
-            self._register([one for one in self._wanted if one not in self._registered])
+            self._register([one for one in self._registrations if one not in self._registered])
             if self._is_lost:
                 LOG.warning("%s: the master answers again", self._name)
             self._is_lost = False
@@ -209,8 +231,8 @@ class Master:
                 if node != self._caller_id and topic.name not in SHARED_TOPICS:
                     shared.setdefault(node, []).append(topic.name)
             if types.get(topic.name, "*") not in ("*", topic.type):
-                known = types[topic.name]
-                LOG.warning("%s: topic %s is %s, but others know %s", self._name, topic.name, topic.type, known)
+                other = types[topic.name]
+                LOG.warning("%s: topic %s is %s, but others know %s", self._name, topic.name, topic.type, other)
         for node, names in shared.items():
             more = f", and {format_count(len(names) - 1, 'other topic')}" if len(names) > 1 else ""
             LOG.warning("%s: node %s publishes topic %s too%s", self._name, node, names[0], more)

@@ -61,9 +61,9 @@ NODE_NAME = re.compile(r"/?[A-Za-z][A-Za-z0-9_]*(/[A-Za-z][A-Za-z0-9_]*)*")
 
 @dataclass(eq=False)
 class _Publication:
-    """A topic, the number of its messages, and those that wait for their time of arrival.
+    """A topic, the number of its messages, and the blocks of messages that wait for their time of arrival.
 
-    waiting: times of arrival (n,) ns and rows (n, size).
+    blocks: times of arrival (n,) ns and rows (n, size).
     earliest: the earliest of these times (ns), if there are any.
     """
 
@@ -71,23 +71,23 @@ class _Publication:
     count: int = 0
     has_negative_stamps: bool = False
     packings: dict[OutputChannel, Ros1Packing] = field(default_factory=dict)
-    waiting: list[tuple[UInt64Array, ByteArray]] = field(default_factory=list)
+    blocks: list[tuple[UInt64Array, ByteArray]] = field(default_factory=list)
     earliest: int = 0
 
     def add(self, times: UInt64Array, rows: ByteArray) -> None:
         """Add messages (n, size) with their times of arrival (n,) ns."""
         earliest = int(times.min())
-        self.earliest = min(self.earliest, earliest) if self.waiting else earliest
-        self.waiting.append((times, rows))
+        self.earliest = min(self.earliest, earliest) if self.blocks else earliest
+        self.blocks.append((times, rows))
 
     def take(self, end: int | None) -> list[Packet]:
         """Return the waiting messages that arrive until a time (ns), in order; all of them without a time."""
-        if not self.waiting or (end is not None and end < self.earliest):
+        if not self.blocks or (end is not None and end < self.earliest):
             return []
-        parts = [rows for _, rows in self.waiting]
-        times = np.concatenate([part for part, _ in self.waiting]) if len(parts) > 1 else self.waiting[0][0]
+        parts = [rows for _, rows in self.blocks]
+        times = np.concatenate([part for part, _ in self.blocks]) if len(parts) > 1 else self.blocks[0][0]
         due = times.size if end is None else int(np.count_nonzero(times <= np.uint64(end)))
-        self.waiting = []
+        self.blocks = []
         if len({rows.shape[1] for rows in parts}) > 1:
             order = np.argsort(times, kind="stable")
             return self._take_rows([row for rows in parts for row in rows], times, order, due)
@@ -155,11 +155,11 @@ class Ros1Publisher(Publisher):
                 self._queue(block)
             self._send()
             topics = [publication.topic for publication in self._publications.values()]
-            self._master.start(Registration(topic.name, topic.type) for topic in topics)
+            self._master.start((Registration(topic.name, topic.type) for topic in topics), where)
         except MasterError as error:
             self.abort()
             raise RecordingError(
-                "ROS master", f"{url.host}:{port}", where=where, allowed=str(error), remedy="start it: roscore"
+                "ROS master", f"{url.host}:{port}", where=where, allowed=str(error), remedy=error.remedy
             ) from error
         except BaseException:
             self.abort()

@@ -1,7 +1,7 @@
 """The stamps of received messages: that of the header, the time of /clock, or the time of receipt.
 
-- A message with a header has its stamp. The stamp 0 is the start of a simulation, that of a node that starts before its
-  clock, or that of a publisher that sets none. The next messages decide.
+- A message with a header has its stamp. The next messages decide what the stamp 0 is: the start of a simulation, a node
+  that starts before its clock, or a publisher that sets no stamps.
 - Stamps that follow within `START_GAP` make the first message the start of a simulation. Later stamps drop it.
 - A publisher sets no stamps if they stay 0 for `DECISION_TIME`, while the time of /clock is not 0.
 - Messages without stamps get the last time of /clock. Of the messages of one time of /clock, the first one is used.

@@ -5,11 +5,10 @@
 HOST:PORT is the address of the ROS master; default: 127.0.0.1:11311. Poses and frames are those that
 `recordings.recorded_motion` reads from the same topic. `states.MOTION_TYPES` lists the message types.
 
-- The twist of an odometry is in the axes of its child frame, as nav_msgs/Odometry defines. `twist=world` reads it in
-  those of the world, which is what Gazebo's p3d plug-in publishes, and `twist=none` ignores it.
+- The twist of an odometry is in the axes of its child frame, as nav_msgs/Odometry defines. Gazebo's p3d plug-in
+  publishes it in those of the world: `twist=world` reads it so. `twist=none` ignores it.
 - The twists of gazebo_msgs are in the axes of the world. That of a model is the one of its canonical link.
-- A state has the stamp of its message. Types without one get the last time of /clock, if a node publishes it, else the
-  time of receipt. Of the states of one time of /clock, the first one counts.
+- A state has the stamp of its message. `stamps.py` has the rules for types without one.
 - Of several publishers, one is followed.
 
 Sources: nav_msgs/Odometry; gazebo 11, `Model::WorldLinearVel`; gazebo_ros_pkgs, gazebo_ros_api_plugin.cpp and
@@ -19,12 +18,14 @@ gazebo_ros_p3d.cpp.
 from __future__ import annotations
 
 import logging
+import math
+import re
 import threading
 from dataclasses import dataclass
 from functools import partial
 
 from navsense.core.errors import MotionError, NavsenseError, RecordingError, Where
-from navsense.core.pose import Pose, ensure_unit, rotate
+from navsense.core.pose import Pose, ensure_unit, is_near_unit, rotate
 from navsense.core.typing import Vector
 from navsense.motion.driven import Frame, State, state_row
 from navsense.streams.command_states import STEP, CommandStates
@@ -51,6 +52,9 @@ TWIST_AXES = ("body", "world", "none")
 LONGEST_PAUSE = 0.01
 """Longest time (s) from one read of the topic to the next if the run does not wait for states."""
 
+TOPIC_NAME = re.compile(r"(/\w+)+", re.ASCII)
+"""Full names of topics."""
+
 LISTED_NAMES = 8
 """Largest number of names in a message."""
 
@@ -64,8 +68,9 @@ def _list_some(names: list[str]) -> str:
 class TwistCheck:
     """Compares the displacements between poses with the velocities, in both axes.
 
-    moved, body, world: sums of the squares (m^2) of the displacements, and of their differences from the integral of
-        the velocity with the axes of the child frame and of the world.
+    moved: sum of the squares of the displacements (m^2).
+    body, world: sums of the squares (m^2) of their differences from the integral of the velocity. The axes of the
+        velocity are those of the child frame or of the world.
     speed: sum of the squares of the velocities (m^2/s^2).
     """
 
@@ -137,7 +142,7 @@ class Ros1Subscriber(Subscriber):
         except MasterError as error:
             self._node.close()
             raise MotionError(
-                "ROS master", self._node.address, where=self._where, allowed=str(error), remedy="start it: roscore"
+                "ROS master", self._node.address, where=self._where, allowed=str(error), remedy=error.remedy
             ) from error
         except BaseException:
             self._node.close()
@@ -178,8 +183,11 @@ class Ros1Subscriber(Subscriber):
         return subscription
 
     def _find_topic(self, name: str, types: dict[str, str]) -> str:
-        """Return the full name of a topic, which can be given by any unambiguous ending."""
+        """Return the full name of a topic, which can be given by any unambiguous ending. Raises `MotionError`."""
         topic = "/" + name.lstrip("/")
+        if not TOPIC_NAME.fullmatch(topic):
+            allowed = "must be a name of ROS: letters, digits, _ and /"
+            raise MotionError("option topic", name, allowed=allowed, where=self._where)
         endings = [other for other in types if other.endswith(topic)]
         return endings[0] if len(endings) == 1 and not name.startswith("/") else topic
 
@@ -316,6 +324,9 @@ class Ros1Subscriber(Subscriber):
             except (NavsenseError, ValueError) as error:
                 self._warn("numbers", connection, f"sent an invalid state, which is dropped: {error}")
                 return
+            if not is_near_unit(sample.rotation):
+                length = math.hypot(*sample.rotation)
+                self._warn("length", connection, f"sent a quaternion of length {length:.3g}, which is normalized")
             if self._is_first:
                 self._is_first = False
                 self._log_first(connection, sample, state)

@@ -35,7 +35,7 @@ class SubscriberNode:
         Raises `RecordingError` for an invalid URL.
         """
         check(url, None)
-        port, self._fail = url.port or DEFAULT_PORT, fail
+        port, self._fail, self._where = url.port or DEFAULT_PORT, fail, Where(url.text)
         self.url, self.address = url.text, f"{url.host}:{port}"
         host = get_own_host(url)
         if host == LOOPBACK and not is_loopback(url.host):
@@ -57,7 +57,7 @@ class SubscriberNode:
             caller_id=self.caller_id,
             master_uri=f"http://{master_host}:{port}/",
             name=self.url,
-            where=Where(url.text),
+            where=self._where,
             api={
                 "publisherUpdate": self._update_publishers,
                 "getSubscriptions": lambda: [SUCCESS, "", [[one.topic, one.type] for one in self.subscriptions]],
@@ -96,13 +96,13 @@ class SubscriberNode:
     def start(self) -> None:
         """Register the subscriptions and connect to their publishers.
 
-        Raises `MasterError`, and `RecordingError` if the system starts no more threads.
+        Raises `MasterError`, and `RecordingError` for the name of another node or without a thread.
         """
         with self._lock:
             self._is_started = True
             # /clock is the last subscription. It is registered first, because messages of the others need its time.
             registrations = self._registrations[::-1]
-        self.master.start(registrations)
+        self.master.start(registrations, self._where)
 
     def close(self) -> None:
         """Disconnect and unregister. Never raises."""
