@@ -1,4 +1,4 @@
-"""The stream of Gazebo transport: processor time of a message beyond its encoding, and of decoding poses.
+"""Gazebo transport: processor time of a message beyond its encoding and of decoding poses, and the latency of a state.
 
     python benchmarks/bench_gz.py [SECONDS]        simulated time; default 60
 
@@ -8,6 +8,9 @@ processor times of the thread of the run. The goal is 5 us beyond encoding. The 
 `unshare -rn` for a network of its own.
 
 The poses are those of four entities in a message, of which two are used. The goal is 60 us a message.
+
+The latency is that of such messages from another process, at 1 kHz for 10 s: from the instant before a message is sent
+until `receive` returns its state.
 """
 
 from __future__ import annotations
@@ -19,9 +22,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
+
 import navsense as ns
 from navsense.core.pose import normalize
 from navsense.messages.gz import encode_doubles, encode_int, encode_nested
+from navsense.motion.base import LogContext
 from navsense.recordings.dataset import cut_time_slice
 from navsense.recordings.gazebo import GZ, NumberedEncoder
 from navsense.recordings.info import make_recorded_run
@@ -47,12 +53,28 @@ print(count)
 """
 
 
+PUBLISHER = """
+import sys, time, zmq
+sys.path.insert(0, sys.argv[1])
+from tests.streams.gz_peer import Simulator
+from benchmarks.bench_gz import encode_poses
+simulator = Simulator("@/bench@/model/robot/pose")
+simulator.wait_for_subscriber()
+start = time.monotonic()
+for k in range(int(sys.argv[2])):
+    time.sleep(max(start + 1e-3 * k - time.monotonic(), 0.0))
+    simulator.publish(encode_poses(k, time.monotonic_ns()))
+sys.stdin.readline()
+simulator.close()
+"""
+
+
 DECODING_GOAL = 60.0
 """Goal: time (us) to decode a message with four poses."""
 
 
-def encode_poses(k: int) -> bytes:
-    """Return message k of four entities."""
+def encode_poses(k: int, stamp: int = 0) -> bytes:
+    """Return message k of four entities, with a stamp (ns)."""
     bodies = []
     for number, name in enumerate(("robot", "base_link", "arm", "other"), 8):
         quaternion = normalize((0.1 * k, 0.2, 0.3, 0.4))
@@ -60,8 +82,9 @@ def encode_poses(k: int) -> bytes:
         orientation = encode_doubles(2, (*quaternion[1:], quaternion[0]))
         body = encode_nested(2, name.encode()) + encode_int(3, number)
         bodies.append(body + encode_nested(4, position) + encode_nested(5, orientation))
-    stamp = encode_nested(1, encode_int(1, 1000) + encode_int(2, k))
-    return encode_nested(1, stamp) + b"".join(encode_nested(2, body) for body in bodies)
+    seconds, nanoseconds = divmod(stamp, 10**9)
+    header = encode_nested(1, encode_int(1, seconds) + encode_int(2, nanoseconds))
+    return encode_nested(1, header) + b"".join(encode_nested(2, body) for body in bodies)
 
 
 def measure_decoding(count: int = 20_000) -> None:
@@ -75,6 +98,23 @@ def measure_decoding(count: int = 20_000) -> None:
     print(f"decoding   {decoding:6.2f} us a message of four poses; goal {DECODING_GOAL:g} us")
     assert None not in states
     assert decoding < DECODING_GOAL
+
+
+def measure_latency(count: int = 10_000) -> None:
+    """Print the latency of a state."""
+    frame = ns.streams.DrivenFrame("robot::base_link", LogContext(model="robot"))
+    command = [sys.executable, "-c", PUBLISHER, str(WORLD.parents[1]), str(count)]
+    latencies: list[float] = []
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE, cwd=WORLD.parents[1]) as publisher,
+        ns.streams.open_subscriber("gz://?partition=bench&topic=/model/robot/pose", frame) as subscriber,
+    ):
+        while len(latencies) < count and (states := subscriber.receive(5.0)):
+            now = time.monotonic_ns()
+            latencies += [1e-6 * (now - one.stamp) for one in states]
+        publisher.communicate(b"\n")
+    p50, p99 = np.percentile(latencies, (50.0, 99.0))
+    print(f"latency    {p50:6.2f} ms median, {p99:.2f} ms p99 of {len(latencies)} states at 1 kHz")
 
 
 def main(duration: float) -> None:
@@ -112,4 +152,5 @@ def main(duration: float) -> None:
 
 if __name__ == "__main__":
     measure_decoding()
+    measure_latency()
     main(float(sys.argv[1]) if len(sys.argv) > 1 else 60.0)

@@ -681,7 +681,7 @@ def test_services_that_cannot_receive_say_bye(
 
     server.add(GzService("@/p@/turn", BOOLEAN, BOOLEAN, lambda data: data))
     assert request("turn", b"ab") == b"ab"
-    monkeypatch.setattr(server, "_send_waiting", fail)
+    monkeypatch.setattr(server, "_send_responses", fail)
     with pytest.raises(ServiceError):
         request("turn", timeout=1.0)
     wait_until(lambda: not server._thread.is_alive())

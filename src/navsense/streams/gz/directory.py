@@ -24,7 +24,7 @@ MAX_ADVERTS, MAX_PROCESSES = 20_000, 2_000
 """Limits on what is stored: a program that advertises without end does not use up memory. Further processes are ignored
 until others have vanished."""
 
-Found = TypeVar("Found")
+Selected = TypeVar("Selected")
 
 
 class Directory:
@@ -104,16 +104,16 @@ class Directory:
         for process in [process for process, seen in self._seen.items() if seen < earliest]:
             self._remove(process)
 
-    def wait(self, select: Callable[[list[Advert]], Found | None], seconds: float) -> Found | None:
+    def wait(self, select: Callable[[list[Advert]], Selected | None], seconds: float) -> Selected | None:
         """Return what `select` finds in the topics or services; None if it finds nothing within a time (s)."""
         end = time.monotonic() + seconds
         with self._condition:
-            while (found := select(self._list_adverts())) is None:
+            while (selected := select(self._list_adverts())) is None:
                 left = end - time.monotonic()
                 if left <= 0.0:
                     return None
                 self._condition.wait(left)
-        return found
+        return selected
 
 
 def find_address_problem(address: str, host: str) -> str:

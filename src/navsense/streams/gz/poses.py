@@ -189,8 +189,8 @@ class TargetError(ValueError):
 
 def find_chain_in_scene(scene: bytes, target: Target) -> Chain:
     """Return the entities of a model or link in a `Scene`. Raises `ValueError`, `TargetError` without the entity."""
-    known: list[str] = []
-    wanted = (*target.model.split("::"), *filter(None, target.link.split("::")))
+    entities: list[str] = []
+    path = (*target.model.split("::"), *filter(None, target.link.split("::")))
 
     def search(data: bytes, tag: int, names: tuple[str, ...], chain: Chain) -> Chain | None:
         if not names:
@@ -202,19 +202,19 @@ def find_chain_in_scene(scene: bytes, target: Target) -> Chain:
             if not (kind == tag or is_link) or not isinstance(value, bytes):
                 continue
             entity = _decode_entity(value, is_link=is_link)
-            if len(known) < MAX_ENTITIES:
-                known.append("::".join((*(one.name for one in chain), entity.name)))
+            if len(entities) < MAX_ENTITIES:
+                entities.append("::".join((*(one.name for one in chain), entity.name)))
             if entity.name != names[0] or (is_link and len(names) > 1):
                 continue
-            found = search(b"" if is_link else value, MODEL_MODEL, names[1:], (*chain, entity))
-            if found is not None and (not target.link or len(names) > 1 or is_link):
-                return found
+            result = search(b"" if is_link else value, MODEL_MODEL, names[1:], (*chain, entity))
+            if result is not None and (not target.link or len(names) > 1 or is_link):
+                return result
         return None
 
-    found = search(scene, SCENE_MODEL, wanted, ())
-    if found is None:
-        raise TargetError(f"the scene has no {target.text}", known)
-    return found
+    result = search(scene, SCENE_MODEL, path, ())
+    if result is None:
+        raise TargetError(f"the scene has no {target.text}", entities)
+    return result
 
 
 def _decode_entity(data: bytes, *, is_link: bool) -> Entity:
@@ -238,17 +238,19 @@ def select_chain(entities: Sequence[Entity], target: Target) -> Chain:
     only entity of a message has any name.
     """
     names = [entity.name for entity in entities]
-    wanted = target.frame or (f"{target.model}::{target.link}" if target.link else target.model)
+    target_name = target.frame or (f"{target.model}::{target.link}" if target.link else target.model)
     distinct = dict.fromkeys(names)
     if not target.frame and not target.link and len(distinct) == 1:
         return (entities[0],)
-    matching = [name for name in distinct if name == wanted or name.endswith((f"::{wanted}", f"/{wanted}"))]
+    matching = [
+        name for name in distinct if name == target_name or name.endswith((f"::{target_name}", f"/{target_name}"))
+    ]
     if target.link and not matching:  # names are local
         matching = [name for name in distinct if name == target.link]
-    if wanted not in matching and len(matching) != 1:
-        problem = f"{len(matching)} entities have the name {wanted}" if matching else f"no entity {wanted}"
+    if target_name not in matching and len(matching) != 1:
+        problem = f"{len(matching)} entities have the name {target_name}" if matching else f"no entity {target_name}"
         raise TargetError(problem, matching or names)
-    name = wanted if wanted in matching else matching[0]
+    name = target_name if target_name in matching else matching[0]
     chain: Chain = (entities[names.index(name)],)
     if not target.link:
         return chain
@@ -332,9 +334,9 @@ class EntityDecoder:
         return self._is_list
 
     def _compose(self, bodies: Sequence[bytes], stamp: int | None) -> tuple[int | None, State] | None:
-        chain, found = self._chain or (), self._poses
+        chain, poses = self._chain or (), self._poses
         if self._is_list:
-            found.clear()
+            poses.clear()
         for body in bodies:
             name = header = position = orientation = b""
             number = 0
@@ -357,32 +359,32 @@ class EntityDecoder:
                     if (
                         entity.name == text
                         and entity.number in (0, number)
-                        and (index not in found or not self._is_list)
+                        and (index not in poses or not self._is_list)
                     ):
                         body_stamp = decode_stamp(header) if header else None
                         stamp = stamp if body_stamp is None else body_stamp
                         if not self._is_list and stamp != self._pose_stamp:
-                            found.clear()
+                            poses.clear()
                             self._pose_stamp = stamp
-                        found[index] = make_pose(position, orientation)
+                        poses[index] = make_pose(position, orientation)
                         break
-        return self._finish(chain, found, stamp)
+        return self._finish(chain, poses, stamp)
 
-    def _finish(self, chain: Chain, found: dict[int, Pose], stamp: int | None) -> tuple[int | None, State] | None:
+    def _finish(self, chain: Chain, poses: dict[int, Pose], stamp: int | None) -> tuple[int | None, State] | None:
         """Return the product of the poses; None if a part of them has not arrived."""
         pose: Pose | None = None
         for index, entity in enumerate(chain):
-            part = found.get(index)
+            part = poses.get(index)
             if part is None:
                 if not self._is_list and entity.pose is None:
                     return None
-                part = entity.pose if found else None
+                part = entity.pose if poses else None
             if part is None:
                 raise TargetError(f"no entity {entity.name}")
             pose = part if pose is None else pose @ part
         if pose is None:
             return None
-        found.clear()
+        poses.clear()
         return stamp, State(pose if self._root is None else pose @ self._root)
 
 
@@ -435,10 +437,10 @@ class OdometryDecoder:
         return decode_stamp(header), State(pose, velocity, angular_velocity=angular_velocity, frame="body")
 
 
-def _get_nested(data: bytes, wanted: int) -> bytes | None:
+def _get_nested(data: bytes, tag: int) -> bytes | None:
     """Return the last field with a tag; None without one."""
     fields = dict(iterate_fields(data))
-    value = fields.get(wanted)
+    value = fields.get(tag)
     return value if isinstance(value, bytes) else None
 
 

@@ -71,7 +71,7 @@ class GzPublisher(Publisher):
         topics = {name: self._make_topic(settings, name) for name in self._encoders}
         self._node = GzNode(settings, list(topics.values()), Where(url.text))
         self._topics = {name: self._node.topics[topic.name] for name, topic in topics.items()}
-        self._waiting: list[tuple[int, GzTopic, bytes]] = []
+        self._queue: list[tuple[int, GzTopic, bytes]] = []
         self._clock = self._add_clock(settings)
         self.url = replace(url, host=settings.host).with_port(self._node.port)
         LOG.info("%s: publishes %d topics in the partition %s", self.url, len(self._node.topics), settings.partition)
@@ -133,26 +133,26 @@ class GzPublisher(Publisher):
                 continue
             topic, encoder = self._topics[name], self._encoders[name]
             if topic.has_subscribers:
-                self._waiting += [(time, topic, data) for _, time, _, data in encoder.encode(reading)]
+                self._queue += [(time, topic, data) for _, time, _, data in encoder.encode(reading)]
             else:
                 encoder.skip(reading)
         stamps = list_true_stamps(time_slice) if self._clock is not None and self._clock.has_subscribers else None
         if self._clock is not None and stamps is not None:
-            self._waiting += [(stamp, self._clock, encode_clock(stamp)) for stamp in stamps.tolist()]
-        self._waiting.sort(key=get_time)
+            self._queue += [(stamp, self._clock, encode_clock(stamp)) for stamp in stamps.tolist()]
+        self._queue.sort(key=get_time)
         end = int(to_nanoseconds(self._run.epoch, np.array([time_slice.end]))[0])
-        self._send(bisect_right(self._waiting, end, key=get_time))
+        self._send(bisect_right(self._queue, end, key=get_time))
 
     def _send(self, count: int) -> None:
         """Send the first of the messages that wait."""
-        sent, self._waiting = self._waiting[:count], self._waiting[count:]
+        sent, self._queue = self._queue[:count], self._queue[count:]
         self._node.send((topic, data) for _, topic, data in sent)
 
     def close(self) -> None:
         """Send all messages that wait, and close."""
         if self._is_open:
             self._is_open = False
-            self._send(len(self._waiting))
+            self._send(len(self._queue))
             self._node.close()
 
     def abort(self) -> None:

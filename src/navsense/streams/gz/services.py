@@ -39,7 +39,7 @@ LOG = logging.getLogger(__name__)
 MAX_MESSAGE_BYTES = 1 << 24
 """Longest request or response (bytes). The scene of a large world has some 10 MB."""
 
-MAX_WAITING, MAX_PEERS = 1000, 32
+MAX_RESPONSES, MAX_PEERS = 1000, 32
 """Largest numbers of responses that wait for their connection, of connected requesters, and of warnings."""
 
 CONNECT_TIMEOUT = 2.0
@@ -86,7 +86,7 @@ class ServiceServer:
         self._zmq, self._host, self._process = zmq, host, process
         self._services: dict[str, GzService] = {}
         self._socket_id = str(uuid4())
-        self._waiting: deque[tuple[float, str, list[bytes]]] = deque()
+        self._responses: deque[tuple[float, str, list[bytes]]] = deque()
         self._peers: OrderedDict[str, None] = OrderedDict()
         self._where, self._warnings = where, WarningLog(LOG, where)
         self._ending = threading.Event()
@@ -139,14 +139,14 @@ class ServiceServer:
         poller.register(self._wake_receiver, zmq.POLLIN)
         try:
             while not self._ending.is_set():
-                poller.poll(int(1000 * RETRY) if self._waiting else None)
-                for _ in range(MAX_WAITING):
+                poller.poll(int(1000 * RETRY) if self._responses else None)
+                for _ in range(MAX_RESPONSES):
                     try:
                         frames = self._socket.recv_multipart(zmq.NOBLOCK)
                     except zmq.Again:
                         break
                     self._answer(frames)
-                self._send_waiting()
+                self._send_responses()
         except Exception:  # other programs learn of it by BYE
             LOG.exception("%s: the services have ended", self._where)
             self._discovery.close()
@@ -172,10 +172,10 @@ class ServiceServer:
         if service is None:
             self._warn("name", f"a request of {sender[:80]} names an unknown service; it is ignored")
             return
-        asked = f"{request_type[:80].decode(errors='replace')} -> {response_type[:80].decode(errors='replace')}"
+        requested = f"{request_type[:80].decode(errors='replace')} -> {response_type[:80].decode(errors='replace')}"
         own = f"{service.request_type} -> {service.response_type}"
-        if asked != own:
-            text = f"service {service.name}: {sender[:80]} requests {asked}, the service is {own}; choose ?version="
+        if requested != own:
+            text = f"service {service.name}: {sender[:80]} requests {requested}, the service is {own}; choose ?version="
             self._warn(f"type {service.name} {sender[:80]}", text)
             return
         try:
@@ -193,11 +193,11 @@ class ServiceServer:
             return
         self._connect(sender)
         result = b"0" if response is None else b"1"
-        if len(self._waiting) == MAX_WAITING:
-            self._waiting.popleft()
+        if len(self._responses) == MAX_RESPONSES:
+            self._responses.popleft()
             self._warn("full", "too many requests; the earliest gets no response")
         expiry = time.monotonic() + CONNECT_TIMEOUT
-        self._waiting.append((expiry, sender, [requester, name, node, number, response or b"", result]))
+        self._responses.append((expiry, sender, [requester, name, node, number, response or b"", result]))
 
     def _connect(self, address: str) -> None:
         """Connect to a requester, and disconnect from the one that has been silent longest."""
@@ -211,10 +211,10 @@ class ServiceServer:
         self._socket.connect(address)
         self._peers[address] = None
 
-    def _send_waiting(self) -> None:
+    def _send_responses(self) -> None:
         """Send the responses whose requester is connected; the others wait."""
         now, later = time.monotonic(), deque[tuple[float, str, list[bytes]]]()
-        for expiry, sender, frames in self._waiting:
+        for expiry, sender, frames in self._responses:
             name = frames[1].decode(errors="replace")
             try:
                 is_sent = try_send(self._zmq, self._socket, frames)
@@ -225,7 +225,7 @@ class ServiceServer:
                 later.append((expiry, sender, frames))
             elif not is_sent:
                 self._warn(f"gone {name}", f"service {name}: a requester has vanished before its response")
-        self._waiting = later
+        self._responses = later
 
     def _warn(self, key: str, text: str) -> None:
         """Log a warning, once for each key."""

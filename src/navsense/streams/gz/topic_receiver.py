@@ -1,7 +1,7 @@
 """The receiver of one topic of Gazebo transport: a ZeroMQ socket, the discovery, and a thread.
 
-A publisher that vanishes is disconnected, after its last messages were read. The receiver connects again when it is
-back.
+A publisher that vanishes is disconnected after `LAST_TIME`: its last messages can be slower than its BYE. The receiver
+connects again when it is back.
 
 Source: `NodeShared.cc` of gz-transport.
 """
@@ -23,6 +23,9 @@ from navsense.streams.warning_log import WarningLog
 
 POLL_TIME = 0.1
 """Longest time (s) between two looks at the publishers."""
+
+LAST_TIME = 0.5
+"""Time (s) in which the last messages of a publisher arrive after it has vanished."""
 
 RETRY_INTERVAL = 5.0
 """Time (s) until a publisher is tried again whose messages cannot be read yet."""
@@ -104,6 +107,7 @@ class TopicReceiver:
         self.directory = Directory(self.host, where)
         self._name = ""
         self._publishers: dict[bytes, Advert] = {}
+        self._last_times: dict[bytes, float] = {}
         self._next_try = 0.0
         self._thread: threading.Thread | None = None
         self._socket: Any = None
@@ -159,6 +163,9 @@ class TopicReceiver:
 
     def _connect(self, advert: Advert) -> None:
         """Connect to a publisher."""
+        if not self._reader.accepts_many:
+            for vanished in list(self._publishers.values()):
+                self._disconnect(vanished)
         if self._socket is None:
             zmq = self._zmq
             self._socket = self._context.socket(zmq.SUB)
@@ -171,9 +178,9 @@ class TopicReceiver:
         self._discovery.register(advert)
 
     def _disconnect(self, advert: Advert) -> None:
-        """Read the last messages of a publisher and disconnect from it."""
-        self._receive(0.0)
+        """Disconnect from a publisher that has vanished."""
         del self._publishers[advert.address.encode()]
+        self._last_times.pop(advert.address.encode(), None)
         if self._publishers:
             self._socket.disconnect(advert.address)
         else:  # a new socket has no messages of an earlier publisher
@@ -213,19 +220,24 @@ class TopicReceiver:
     def _update_publishers(self) -> None:
         """Disconnect from publishers that have vanished, connect to those that are there, and log further ones."""
         adverts, reader = self._list_publishers(self.directory.list_adverts()), self._reader
-        for advert in list(self._publishers.values()):
-            if advert not in adverts:
-                self._disconnect(advert)
+        for address, advert in list(self._publishers.items()):
+            if advert in adverts:
+                self._last_times.pop(address, None)
+            elif address not in self._last_times:
+                self._last_times[address] = time.monotonic() + LAST_TIME
                 reader.report_publisher(advert, is_connected=False)
+            elif time.monotonic() >= self._last_times[address]:
+                self._disconnect(advert)
         for advert in adverts:
-            current = self._publishers.get(advert.address.encode())
+            address = advert.address.encode()
+            current = self._publishers.get(address)
             if not reader.has_type(advert):
                 text = f"process {advert.process} publishes the type {advert.type}; it is ignored"
                 reader.warnings.add("type", advert.process, text)
-            elif current is None and (reader.accepts_many or not self._publishers):
+            elif current is None and (reader.accepts_many or self._publishers.keys() <= self._last_times.keys()):
                 if time.monotonic() >= self._next_try:
                     self._try_to_connect(advert)
-            elif current != advert and not reader.accepts_many:
+            elif current != advert and not reader.accepts_many and address not in self._last_times:
                 used = next(iter(self._publishers.values()))
                 same = ", which cannot be told apart" if advert.address == used.address else " and ignored"
                 text = f"two publishers: {used.address} is used; {advert.address} is another node{same}"
@@ -243,13 +255,13 @@ class TopicReceiver:
         self._reader.report_publisher(advert, is_connected=True)
 
     def _receive(self, seconds: float) -> None:
-        """Receive messages for a time (s), or those that have arrived."""
+        """Receive messages for a time (s)."""
         zmq, opened, publishers, reader = self._zmq, self._socket, self._publishers, self._reader
         opened.setsockopt(zmq.RCVTIMEO, int(1000 * seconds))
         end, name = time.monotonic() + seconds, self._settings.make_topic(self._name).encode()
         receive, get_option, has_more = opened.recv, opened.getsockopt, zmq.RCVMORE
         living: set[str] = set()
-        while time.monotonic() < end or not seconds:
+        while time.monotonic() < end:
             try:
                 # One call that waits takes half of the time of a poller and a call; `recv_multipart` asks after each
                 # frame whether there are more. A message with fewer frames takes the rest from the next one.
