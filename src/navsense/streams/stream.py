@@ -17,7 +17,7 @@ from importlib.metadata import entry_points
 from typing import Protocol
 from urllib.parse import parse_qsl, urlsplit
 
-from navsense.core.errors import FieldError, MotionError, RecordingError, Where
+from navsense.core.errors import FieldError, MotionError, RecordingError, Where, convert_error
 from navsense.core.plugins import load_plugin
 from navsense.environment.current.adjustment import ChangeValue
 from navsense.environment.current.gauss_markov import AnyGaussMarkovProcess
@@ -173,11 +173,12 @@ class Stream:
     options: the names of the options that a URL can have.
     check: raises `RecordingError` if a URL is invalid, or the stream cannot publish a world. Opens no connection.
     is_live: a run that publishes to it runs in real time, unless the caller gives a speed.
-    open_subscriber: connects, and returns the subscriber of the states of a frame. Raises `MotionError`. None: the
-        stream sends no states.
+    open_subscriber: connects, and returns the subscriber of the states of a frame. Raises `MotionError` or
+        `RecordingError`. None: the stream sends no states.
     motion_options: the names of the options that a URL of a motion can have.
     motion_format: the form of these URLs.
-    open_current: connects, and returns the subscriber of a current. Raises `FieldError`. None: the stream sends none.
+    open_current: connects, and returns the subscriber of a current. Raises `FieldError` or `RecordingError`. None: the
+        stream sends none.
 
     >>> stream = ns.streams.list_streams()[0]
     >>> stream.scheme, stream.url_format
@@ -313,14 +314,13 @@ def open_subscriber(text: str, frame: DrivenFrame) -> Subscriber:
     """
     try:
         stream, url = parse_url(text, is_motion=True)
+        if stream.open_subscriber is None:
+            schemes = [other.scheme for other in list_streams() if other.open_subscriber is not None]
+            allowed = f"sends no states; must be one of {', '.join(schemes)}" if schemes else "sends no states"
+            raise MotionError("scheme of the motion", stream.scheme, allowed=allowed, where=Where(text))
+        return stream.open_subscriber(url, frame)
     except RecordingError as error:
-        where = error.where or Where(text)
-        raise MotionError(error.what, error.value, allowed=error.allowed, where=where, remedy=error.remedy) from error
-    if stream.open_subscriber is None:
-        schemes = [other.scheme for other in list_streams() if other.open_subscriber is not None]
-        allowed = f"sends no states; must be one of {', '.join(schemes)}" if schemes else "sends no states"
-        raise MotionError("scheme of the motion", stream.scheme, allowed=allowed, where=Where(text))
-    return stream.open_subscriber(url, frame)
+        raise convert_error(error, MotionError, Where(text)) from error
 
 
 def open_current(text: str) -> CurrentSubscriber:
@@ -336,11 +336,10 @@ def open_current(text: str) -> CurrentSubscriber:
     """
     try:
         stream, url = parse_url(text, is_motion=True)
+        if stream.open_current is None:
+            schemes = [other.scheme for other in list_streams() if other.open_current is not None]
+            allowed = f"sends no current; must be one of {', '.join(schemes)}"
+            raise FieldError("scheme of the current", stream.scheme, allowed=allowed, where=Where(text))
+        return stream.open_current(url)
     except RecordingError as error:
-        where = error.where or Where(text)
-        raise FieldError(error.what, error.value, allowed=error.allowed, where=where, remedy=error.remedy) from error
-    if stream.open_current is None:
-        schemes = [other.scheme for other in list_streams() if other.open_current is not None]
-        allowed = f"sends no current; must be one of {', '.join(schemes)}"
-        raise FieldError("scheme of the current", stream.scheme, allowed=allowed, where=Where(text))
-    return stream.open_current(url)
+        raise convert_error(error, FieldError, Where(text)) from error

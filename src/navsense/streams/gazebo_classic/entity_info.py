@@ -4,7 +4,7 @@
     ~/response    Response    id = 1, request = 2, response = 3, type = 4, serialized_data = 5
     Model         name = 1, pose = 4, link = 6, model = 12
     Model_V       models = 2
-    Link          name = 2, inertial = 8, pose = 9, canonical = 14
+    Link          name = 2, inertial = 8, pose = 9
     Inertial      pose = 2
 
 Sources: these `.proto` files of Gazebo 11, and `World.cc`.
@@ -34,12 +34,11 @@ REPEAT_PERIOD = 1.0
 
 @dataclass(frozen=True)
 class LinkInfo:
-    """A link: its pose in the world when Gazebo answered, its centre of mass (m), and true for the canonical link."""
+    """A link: its pose in the world when Gazebo answered, and its centre of mass (m)."""
 
     name: str
     pose: Pose
     center: Vector
-    is_canonical: bool
 
 
 class EntityRequests:
@@ -125,5 +124,4 @@ def _list_links(model: bytes, parent: Pose) -> Iterator[LinkInfo]:
                 _get_text(link.get(_make_tag(2))),
                 pose @ decode_pose(own_pose) if isinstance(own_pose, bytes) else pose,
                 decode_pose(center).position if isinstance(center, bytes) else Pose().position,
-                bool(link.get(14 << 3 | VARINT)),
             )

@@ -141,11 +141,6 @@ def _make_endpoint(topic: Value | None, kind: Value | None, host: Value | None, 
     return TopicEndpoint(_decode_text(topic), _decode_text(kind), _decode_text(host), port)
 
 
-def encode_text(text: str) -> bytes:
-    """Return `gazebo.msgs.GzString`."""
-    return encode_nested(1, text.encode())
-
-
 def decode_texts(data: bytes) -> list[str]:
     """Return the texts in `gazebo.msgs.GzString` or `GzString_V`. Raises `ValueError`."""
     return [_decode_text(value) for value in decode_nested_list(data, 1)]

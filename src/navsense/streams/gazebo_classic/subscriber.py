@@ -24,7 +24,7 @@ import time
 
 from navsense.core.errors import MotionError, Where, show
 from navsense.core.pose import Pose
-from navsense.core.text import format_count
+from navsense.core.text import format_count, list_names
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.motion.driven import LIMITS, State
 from navsense.streams.gazebo_classic.entity_info import EntityRequests, LinkInfo
@@ -60,9 +60,6 @@ MAX_WAITING = 10_000
 
 MAX_EARLY = 1000
 """Largest number of poses that wait for the `LinkData` of their time."""
-
-LISTED_NAMES = 8
-"""Largest number of names in an error."""
 
 
 class GazeboClassicSubscriber(Subscriber):
@@ -108,7 +105,7 @@ class GazeboClassicSubscriber(Subscriber):
             self._node.subscribe(ClassicSubscription(self._link_topic, LINK_DATA, receive, end, is_last=True))
         if self._type == LINK_DATA and not self._node.list_publishers(self._link_topic):
             others = [one.topic for one in self._node.publishers if one.type == LINK_DATA]
-            allowed = f"must be one of {', '.join(others[:LISTED_NAMES])}" if others else "no link has one"
+            allowed = f"must be one of {list_names(others)}" if others else "no link has one"
             what, remedy = "topic of the link", "give the link a sensor of type imu, or omit type"
             raise MotionError(what, self._link_topic, where=Where(url.text), allowed=allowed, remedy=remedy)
         self._start = time.monotonic()
@@ -134,10 +131,10 @@ class GazeboClassicSubscriber(Subscriber):
         if self._node.lost:
             raise MotionError("master of Gazebo Classic", self._node.lost, where=where)
         if found:
-            allowed, remedy = f"must be one of {', '.join(found)}", f"write ?topic={found[0]}"
+            allowed, remedy = f"must be one of {list_names(found)}", f"write ?topic={found[0]}"
             raise MotionError("topic of the poses", wanted, where=where, allowed=allowed, remedy=remedy)
         others = sorted({one.topic for one in self._node.publishers if one.type == POSES})
-        allowed = f"must be one of {', '.join(others[:LISTED_NAMES])}" if others else f"no topic has {POSES}"
+        allowed = f"must be one of {list_names(others)}" if others else f"no topic has {POSES}"
         raise MotionError("topic of the poses", wanted, where=where, allowed=allowed, remedy="load a world in gzserver")
 
     def _find_link(self, world: str, url: StreamUrl) -> LinkInfo | None:
@@ -149,7 +146,7 @@ class GazeboClassicSubscriber(Subscriber):
                 what, value, names = "model in Gazebo", self._entities[0], requests.list_models()
                 if links:
                     what, value, names = "link in Gazebo", self._link, list(links)
-                allowed = f"must be one of {', '.join(names[:LISTED_NAMES])}"
+                allowed = f"must be one of {list_names(names)}"
                 raise MotionError(what, value, where=where, allowed=allowed, remedy="write ?model=MODEL&link=LINK")
         except ValueError as error:
             LOG.warning("%s: %s: the answer of Gazebo is not used: %s", self.url, self.topic, error)
@@ -223,6 +220,7 @@ class GazeboClassicSubscriber(Subscriber):
             self._warn("clock", f"the clock jumps back by {-step / NANOSECONDS_PER_SECOND:.9g} s")
             self._pose, self._period = None, 0
             self._waiting = []
+            self._early.clear()  # of the time before: all have later stamps than the last step
             self._wait_for_pose(link_data)
             return
         if self._period and 2 * step > 3 * self._period:
@@ -277,10 +275,10 @@ class GazeboClassicSubscriber(Subscriber):
         """End with an error if Gazebo has the model, but not its link."""
         if self._entities[0] in found:
             missing = next(entity for entity in self._entities if entity not in found)
-            others = [name for name in names if name.startswith(f"{self._entities[0]}::")][:LISTED_NAMES]
-            self.fail(f"{missing} is not in {self._pose_topic}", allowed=f"must be one of {', '.join(others)}")
+            others = [name for name in names if name.startswith(f"{self._entities[0]}::")]
+            self.fail(f"{missing} is not in {self._pose_topic}", allowed=f"must be one of {list_names(others)}")
         elif time.monotonic() - self._start > LINK_DATA_TIMEOUT:
-            models = show(", ".join(name for name in names if "::" not in name))
+            models = show(list_names([name for name in names if "::" not in name]))
             self._warn("model", f"no pose of {self._entities[0]} in {self._pose_topic} yet, only of {models}")
 
     def _start_pose(self, stamp: int, pose: Pose) -> None:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from navsense.core.errors import MotionError, RecordingError, Where
+from navsense.core.errors import MotionError, Where
 from navsense.core.pose import Pose
 from navsense.core.text import format_count
 from navsense.recordings.base import make_no_thread_error
@@ -393,13 +393,9 @@ class GzSubscriber(Subscriber):
 
 
 def open_subscriber(url: StreamUrl, frame: DrivenFrame) -> Subscriber:
-    """Connect to the simulator of a URL. Raises `MotionError`."""
-    try:
-        settings, query = read_query(url, frame)
-        return GzSubscriber(url, query, settings, import_zmq(Where(url.text)))
-    except RecordingError as error:
-        where = error.where or Where(url.text)
-        raise MotionError(error.what, error.value, allowed=error.allowed, where=where, remedy=error.remedy) from error
+    """Connect to the simulator of a URL. Raises `MotionError` and `RecordingError`."""
+    settings, query = read_query(url, frame)
+    return GzSubscriber(url, query, settings, import_zmq(Where(url.text)))
 
 
 def read_query(url: StreamUrl, frame: DrivenFrame) -> tuple[Settings, Query]:

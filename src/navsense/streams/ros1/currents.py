@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from navsense.core.errors import FieldError, RecordingError, Where
+from navsense.core.errors import FieldError, Where
 from navsense.core.typing import Vector
 from navsense.environment.current.base import check_speed
 from navsense.environment.current.replay import FRAMES
@@ -161,12 +161,3 @@ class Ros1CurrentSubscriber(CurrentSubscriber):
                 self._stamps.put_with_header(stamp, received, velocity, connection)
             else:
                 self._stamps.put_without_header(received, velocity)
-
-
-def open_current(url: StreamUrl) -> Ros1CurrentSubscriber:
-    """Return the subscriber of a current. Raises `FieldError`."""
-    try:
-        return Ros1CurrentSubscriber(url)
-    except RecordingError as error:
-        where = error.where or Where(url.text)
-        raise FieldError(error.what, error.value, allowed=error.allowed, where=where, remedy=error.remedy) from error
