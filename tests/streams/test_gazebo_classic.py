@@ -475,13 +475,13 @@ def test_pose_of_the_time_before_a_jump_does_not_start_the_new_time(session: Ses
         assert isinstance(subscriber, subscriber_module.GazeboClassicSubscriber)
         server.wait(lambda: bool(server.connections.get(LINK)) and bool(server.connections.get(POSES)))
         server.send(POSES, frame(session.frames[POSES][0]))
-        wait_until(lambda: first in subscriber._early)
+        wait_until(lambda: first in subscriber._poses)
         server.send(LINK, b"".join(frame(one.SerializeToString()) for one in before))
         states = receive(subscriber, len(before) - 1)
         server.send(POSES, frame(early.SerializeToString()))
-        wait_until(lambda: stamp in subscriber._early)
+        wait_until(lambda: stamp in subscriber._poses)
         server.send(LINK, b"".join(frame(one.SerializeToString()) for one in steps[: len(before) + 10]))
-        wait_until(lambda: len(subscriber._waiting) == len(before) + 10)
+        wait_until(lambda: len(subscriber._link_data) == len(before) + 10)
         server.send(POSES, frame(session.frames[POSES][19]))
         after = receive(subscriber, 1)
     expected = {one.stamp: one.state.pose for one in states}
@@ -624,9 +624,9 @@ def test_name_of_a_host_is_looked_up_outside_the_thread_of_the_node(
         server.wait(lambda: bool(server.connections.get(LINK)))
         session.play(server, (LINK,))
         until = time.monotonic() + 20.0
-        while len(subscriber._waiting) < len(session.link_data) and time.monotonic() < until:
+        while len(subscriber._link_data) < len(session.link_data) and time.monotonic() < until:
             time.sleep(0.01)
-        assert len(subscriber._waiting) == len(session.link_data)
+        assert len(subscriber._link_data) == len(session.link_data)
         is_released.set()
         server.wait(lambda: bool(server.connections.get(POSES)))
         session.play(server, (POSES,))

@@ -64,16 +64,16 @@ class FrameReader:
 
     def __init__(self) -> None:
         """Start before the first frame."""
-        self._received = bytearray()
+        self._data = bytearray()
 
     @property
     def is_partial(self) -> bool:
         """True after a part of a frame."""
-        return bool(self._received)
+        return bool(self._data)
 
     def add(self, data: bytes) -> list[bytes]:
         """Return the frames that `data` completes. Raises `ValueError` for an invalid size of a frame."""
-        received = self._received
+        received = self._data
         received += data
         frames, start = [], 0
         while len(received) - start >= HEADER_BYTES:
