@@ -23,7 +23,7 @@ from cyclonedds.topic import Topic
 
 from navsense.messages.schemas import DEFINITIONS
 from navsense.streams.ros2.dds import MessageTypes
-from navsense.streams.ros2.naming import format_dds_topic, parse_dds_type
+from navsense.streams.ros2.naming import format_dds_topic
 
 FOLDER = Path(__file__).parent
 
@@ -79,7 +79,10 @@ class Ros2Peer:
             assert time.monotonic() < until
             names |= {one.topic_name: one.type_name for one in reader.take(100) if isinstance(one, DcpsEndpoint)}
             time.sleep(0.005)
-        return found[0].removeprefix("rt"), parse_dds_type(names[found[0]])
+        package, marker, kind = names[found[0]].partition("::msg::dds_::")
+        assert marker
+        assert kind.endswith("_")
+        return found[0].removeprefix("rt"), f"{package}/msg/{kind[:-1]}"
 
     def has_writer(self, topic: str) -> bool:
         """True if a writer of a topic is known."""

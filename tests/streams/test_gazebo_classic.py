@@ -166,6 +166,14 @@ def receive(subscriber: streams.Subscriber, count: int) -> list[StampedState]:
     return states
 
 
+def wait_until(is_done: Callable[[], bool]) -> None:
+    """Wait for a condition."""
+    until = time.monotonic() + 20.0
+    while not is_done():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
 def wait_for_error(subscriber: streams.Subscriber) -> str:
     """Return the error that ends the states."""
     try:
@@ -454,6 +462,34 @@ def test_clock_that_jumps_back_starts_again(
 
 
 @motion
+def test_pose_of_the_time_before_a_jump_does_not_start_the_new_time(session: Session, server: GazeboServer) -> None:
+    """A pose that still waits for its step when the clock jumps back belongs to the time before."""
+    early = TYPES["PosesStamped"]()
+    early.CopyFrom(session.poses[20])
+    next(one for one in early.pose if one.name == "robot").position.z += 5.0
+    stamp = stamp_of(early.time)
+    first = stamp_of(session.poses[0].time)
+    steps = [one for one in session.link_data if first <= stamp_of(one.time)]
+    before = [one for one in steps if stamp_of(one.time) < stamp]
+    with open_motion(server) as subscriber:
+        assert isinstance(subscriber, subscriber_module.GazeboClassicSubscriber)
+        server.wait(lambda: bool(server.connections.get(LINK)) and bool(server.connections.get(POSES)))
+        server.send(POSES, frame(session.frames[POSES][0]))
+        wait_until(lambda: first in subscriber._poses)
+        server.send(LINK, b"".join(frame(one.SerializeToString()) for one in before))
+        states = receive(subscriber, len(before) - 1)
+        server.send(POSES, frame(early.SerializeToString()))
+        wait_until(lambda: stamp in subscriber._poses)
+        server.send(LINK, b"".join(frame(one.SerializeToString()) for one in steps[: len(before) + 10]))
+        wait_until(lambda: len(subscriber._link_data) == len(before) + 10)
+        server.send(POSES, frame(session.frames[POSES][19]))
+        after = receive(subscriber, 1)
+    expected = {one.stamp: one.state.pose for one in states}
+    assert after[0].stamp in expected
+    assert distance(after[0].state.pose, expected[after[0].stamp]) < (1e-12, 1e-12)
+
+
+@motion
 def test_orientation_of_zero_and_jump_of_the_link(
     session: Session, server: GazeboServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -588,9 +624,9 @@ def test_name_of_a_host_is_looked_up_outside_the_thread_of_the_node(
         server.wait(lambda: bool(server.connections.get(LINK)))
         session.play(server, (LINK,))
         until = time.monotonic() + 20.0
-        while len(subscriber._waiting) < len(session.link_data) and time.monotonic() < until:
+        while len(subscriber._link_data) < len(session.link_data) and time.monotonic() < until:
             time.sleep(0.01)
-        assert len(subscriber._waiting) == len(session.link_data)
+        assert len(subscriber._link_data) == len(session.link_data)
         is_released.set()
         server.wait(lambda: bool(server.connections.get(POSES)))
         session.play(server, (POSES,))

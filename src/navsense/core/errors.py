@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,20 @@ class NavsenseError(Exception):
         if self.value is not None:
             head += f": {show(self.value)}"
         return "; ".join(part for part in (head, self.allowed, self.remedy) if part)
+
+
+Converted = TypeVar("Converted", bound=NavsenseError)
+
+
+def convert_error(error: NavsenseError, kind: type[Converted], where: Where | None = None) -> Converted:
+    """Return an error of another class with the same parts, at a place if it has none.
+
+    >>> from navsense.core.errors import MotionError, RecordingError, Where, convert_error
+    >>> print(convert_error(RecordingError("port", 0, allowed="must be from 1"), MotionError, Where("gz://")))
+    gz://: port: 0; must be from 1
+    """
+    place = error.where or where
+    return kind(error.what, error.value, allowed=error.allowed, where=place, remedy=error.remedy, field=error.field)
 
 
 class SdfError(NavsenseError):

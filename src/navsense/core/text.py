@@ -1,12 +1,16 @@
-"""Numbers as text: decimal numbers in files, counts and sizes in the output of commands and in errors."""
+"""Text: decimal numbers in files; counts, sizes and lists of names in the output of commands and in errors."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 MAX_DIGITS = 400
 """Largest number of characters of a number in a file."""
+
+MAX_LISTED_NAMES = 8
+"""Largest number of names in a message."""
 
 _DECIMAL_PATTERN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
@@ -23,6 +27,16 @@ def parse_decimal(text: str) -> float | None:
 def format_count(count: int, noun: str) -> str:
     """Return a count with its noun, for example `1 model` or `2 models`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Return the first names, and the number of further ones.
+
+    >>> list_names([f"/topic{k}" for k in range(10)])
+    '/topic0, /topic1, /topic2, /topic3, /topic4, /topic5, /topic6, /topic7 and 2 more'
+    """
+    more = len(names) - MAX_LISTED_NAMES
+    return ", ".join(names[:MAX_LISTED_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def format_duration(seconds: float, decimals: int = 0) -> str:

@@ -52,7 +52,7 @@ from navsense.simulation.sensor_run import (
     make_reading,
 )
 from navsense.simulation.session import Session
-from navsense.world import MountedSensor, World
+from navsense.world import World
 
 LOG = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from importlib.metadata import entry_points
 from typing import Literal, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
-from navsense.core.errors import FieldError, MotionError, RecordingError, Where
+from navsense.core.errors import FieldError, MotionError, RecordingError, Where, convert_error
 from navsense.core.plugins import load_plugin
 from navsense.environment.current.adjustment import ChangeValue
 from navsense.recordings.info import RecordedRun, RecordingWriter
@@ -176,11 +176,12 @@ class Stream:
     options: the names of the options that a URL can have.
     check: raises `RecordingError` if a URL is invalid, or the stream cannot publish a world. Opens no connection.
     is_live: a run that publishes to it runs in real time, unless the caller gives a speed.
-    open_subscriber: connects, and returns the subscriber of the states of a frame. Raises `MotionError`. None: the
-        stream sends no states.
+    open_subscriber: connects, and returns the subscriber of the states of a frame. Raises `MotionError` or
+        `RecordingError`. None: the stream sends no states.
     motion_options: the names of the options that a URL of a motion can have.
     motion_format: the form of these URLs.
-    open_current: connects, and returns the subscriber of a current. Raises `FieldError`. None: the stream sends none.
+    open_current: connects, and returns the subscriber of a current. Raises `FieldError` or `RecordingError`. None: the
+        stream sends none.
     current_options: the names of the options that a URL of a current can have.
 
     >>> stream = ns.streams.list_streams()[0]
@@ -327,7 +328,10 @@ def open_subscriber(text: str, frame: DrivenFrame) -> Subscriber:
     foxglove://127.0.0.1:8765: scheme of the motion: foxglove
     """
     connect, url = parse_motion_url(text)
-    return connect(url, frame)
+    try:
+        return connect(url, frame)
+    except RecordingError as error:
+        raise convert_error(error, MotionError, Where(text)) from error
 
 
 def parse_motion_url(text: str) -> tuple[Callable[[StreamUrl, DrivenFrame], Subscriber], StreamUrl]:
@@ -335,8 +339,7 @@ def parse_motion_url(text: str) -> tuple[Callable[[StreamUrl, DrivenFrame], Subs
     try:
         stream, url = parse_url(text, "motion")
     except RecordingError as error:
-        where = error.where or Where(text)
-        raise MotionError(error.what, error.value, allowed=error.allowed, where=where, remedy=error.remedy) from error
+        raise convert_error(error, MotionError, Where(text)) from error
     if stream.open_subscriber is None:
         schemes = [other.scheme for other in list_streams() if other.open_subscriber is not None]
         allowed = f"sends no states; must be one of {', '.join(schemes)}" if schemes else "sends no states"
@@ -356,7 +359,10 @@ def open_current(text: str) -> CurrentSubscriber:
     foxglove://127.0.0.1:8765: scheme of the current: foxglove
     """
     connect, url = parse_current_url(text)
-    return connect(url)
+    try:
+        return connect(url)
+    except RecordingError as error:
+        raise convert_error(error, FieldError, Where(text)) from error
 
 
 def parse_current_url(text: str) -> tuple[Callable[[StreamUrl], CurrentSubscriber], StreamUrl]:
@@ -364,8 +370,7 @@ def parse_current_url(text: str) -> tuple[Callable[[StreamUrl], CurrentSubscribe
     try:
         stream, url = parse_url(text, "current")
     except RecordingError as error:
-        where = error.where or Where(text)
-        raise FieldError(error.what, error.value, allowed=error.allowed, where=where, remedy=error.remedy) from error
+        raise convert_error(error, FieldError, Where(text)) from error
     if stream.open_current is None:
         schemes = [other.scheme for other in list_streams() if other.open_current is not None]
         allowed = f"sends no current; must be one of {', '.join(schemes)}"

@@ -1,10 +1,10 @@
-"""What Gazebo Classic tells about a model on request: its links, their poses and their centres of mass.
+"""The links of a model of Gazebo Classic, with their poses and centres of mass, as gzserver answers a request.
 
     ~/request     Request     id = 1, request = 2, data = 3: "entity_info" of a name, or "entity_list"
     ~/response    Response    id = 1, request = 2, response = 3, type = 4, serialized_data = 5
     Model         name = 1, pose = 4, link = 6, model = 12
     Model_V       models = 2
-    Link          name = 2, inertial = 8, pose = 9, canonical = 14
+    Link          name = 2, inertial = 8, pose = 9
     Inertial      pose = 2
 
 Sources: these `.proto` files of Gazebo 11, and `World.cc`.
@@ -34,12 +34,11 @@ REPEAT_PERIOD = 1.0
 
 @dataclass(frozen=True)
 class LinkInfo:
-    """A link: its pose in the world when Gazebo answered, its centre of mass (m), and true for the canonical link."""
+    """A link: its pose in the world when Gazebo answered, and its centre of mass (m)."""
 
     name: str
     pose: Pose
     center: Vector
-    is_canonical: bool
 
 
 class EntityRequests:
@@ -49,7 +48,7 @@ class EntityRequests:
         """Advertise the topic of requests and subscribe to that of the answers."""
         self._node, self._number = node, os.getpid() << 8 & 0x7FFFFF00
         self._answers: dict[int, tuple[str, bytes]] = {}
-        self._received = threading.Event()
+        self._has_answer = threading.Event()
         self._topic = ClassicTopic(f"/gazebo/{world}/request", f"{PACKAGE}.Request")
         self._subscription = ClassicSubscription(
             f"/gazebo/{world}/response", f"{PACKAGE}.Response", self._receive, lambda _: None
@@ -63,12 +62,12 @@ class EntityRequests:
         number, kind, body = (fields.get(tag) for tag in (1 << 3 | VARINT, _make_tag(4), _make_tag(5)))
         if number == self._number and isinstance(kind, bytes):
             self._answers[self._number] = (kind.decode(errors="replace"), body if isinstance(body, bytes) else b"")
-            self._received.set()
+            self._has_answer.set()
 
     def ask(self, request: str, name: str = "") -> tuple[str, bytes] | None:
         """Return the message type and the content of the answer, None without one."""
         self._number += 1
-        self._received.clear()
+        self._has_answer.clear()
         body = encode_int(1, self._number, required=True) + encode_nested(2, request.encode())
         frame = format_frame(body + encode_nested(3, name.encode()))
         end, repeat = time.monotonic() + ANSWER_TIMEOUT, 0.0
@@ -77,7 +76,7 @@ class EntityRequests:
             if is_connected and now > repeat:
                 self._node.publish(self._topic, [frame])
                 repeat = now + REPEAT_PERIOD
-            if self._received.wait(0.02):
+            if self._has_answer.wait(0.02):
                 return self._answers.pop(self._number)
         return None
 
@@ -125,5 +124,4 @@ def _list_links(model: bytes, parent: Pose) -> Iterator[LinkInfo]:
                 _get_text(link.get(_make_tag(2))),
                 pose @ decode_pose(own_pose) if isinstance(own_pose, bytes) else pose,
                 decode_pose(center).position if isinstance(center, bytes) else Pose().position,
-                bool(link.get(14 << 3 | VARINT)),
             )

@@ -1,16 +1,17 @@
 """The pose of a link, integrated from its velocities as the physics engine of Gazebo does it.
 
-`LinkData` has the velocities of a link at each physics step, but no pose. Poses come at about 60 Hz. Between them, the
-step of ODE is repeated, of length h from state 0 to state 1. c is the centre of mass in the link, r in the world:
+`LinkData` has the velocities of a link at each physics step, but no pose. Poses come at about 60 Hz. Between them, this
+module repeats the step of ODE, of length h, from state 0 to state 1. The centre of mass is c in the link and r in the
+world:
 
     r_1 = r_0 + h (v_1 + w_1 x R_1 c)              v, w: velocity of the link's origin, angular velocity, in the world
     q_1 = normalize(q_0 + h / 2 (0, w_1) q_0)
     p_1 = r_1 - R_1 c
 
-A pose that arrives shows the error of the integrated pose of its time. The error is zero to rounding, unless c is not
-known, physics steps are missing, the link has a `<velocity_decay>`, or the engine moves the link otherwise. It is
-removed in equal parts until about the next pose, so that neither position nor attitude jumps. A larger error than
-`MAX_ERROR` is a jump of the link itself.
+A pose that arrives shows the error of the integrated pose of its time. Normally, the error is that of rounding. It is
+larger if c is not known, if physics steps are missing, or if the link has a `<velocity_decay>`. The engine can also
+move the link without a velocity, for example in a contact. The error is removed in equal parts until about the next
+pose, so that neither position nor attitude jumps. An error larger than `MAX_ERROR` is a jump of the link itself.
 
 Source: `dxStepBody` of ODE, and `ODELink.cc` of Gazebo 11.
 """
@@ -54,8 +55,8 @@ class _Step(NamedTuple):
 
     position: Vector
     rotation: Quaternion
-    moved: Vector
-    turned: Vector
+    total_move: Vector
+    total_turn: Vector
 
 
 class LinkPose:
@@ -75,7 +76,7 @@ class LinkPose:
         self._steps: dict[int, _Step] = {}
         self._stamps: deque[int] = deque()
         self._move, self._turn, self._count = ZERO, ZERO, 0
-        self._moved, self._turned = ZERO, ZERO
+        self._total_move, self._total_turn = ZERO, ZERO
         self._number = self._last_pose = 0
         self._store()
 
@@ -120,8 +121,8 @@ class LinkPose:
         turn = to_rotation_vector_python(*multiply(normalize(rotation), conjugate(past.rotation)))
         error = PoseError(math.hypot(*move), math.hypot(*turn))
         # What was corrected after this step is not an error any more.
-        self._move = _subtract(move, _subtract(self._moved, past.moved))
-        self._turn = _subtract(turn, _subtract(self._turned, past.turned))
+        self._move = _subtract(move, _subtract(self._total_move, past.total_move))
+        self._turn = _subtract(turn, _subtract(self._total_turn, past.total_turn))
         self._count = min(max(past.number - self._last_pose, 1), MAX_SPREAD_STEPS)
         self._last_pose = past.number
         if max(error) <= MAX_ERROR:
@@ -139,10 +140,10 @@ class LinkPose:
         if turn != ZERO:
             self.rotation = normalize(multiply(from_rotation_vector(turn), self.rotation))
         self._move, self._turn = _subtract(self._move, move), _subtract(self._turn, turn)
-        self._moved, self._turned = _add(self._moved, move), _add(self._turned, turn)
+        self._total_move, self._total_turn = _add(self._total_move, move), _add(self._total_turn, turn)
 
     def _get_step(self) -> _Step:
-        return _Step(self._number, self.position, self.rotation, self._moved, self._turned)
+        return _Step(self._number, self.position, self.rotation, self._total_move, self._total_turn)
 
     def _store(self) -> None:
         self._steps[self.stamp] = self._get_step()

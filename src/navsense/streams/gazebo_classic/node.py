@@ -8,8 +8,8 @@ The node connects to the master, which sends its version, the namespaces of topi
     node -> publisher     sub: the only packet of a subscriber; the publisher answers with the messages of the topic
 
 Each subscriber of the node has a queue. If it is full, its oldest messages are dropped and counted. No method waits for
-a peer, except the constructor and `finish`: connections are made without blocking, and a thread of its own looks up the
-name of a host.
+a peer, except the constructor and `finish`. The node connects without blocking, and a thread looks up the name of a
+host.
 
 A gzserver crashes if a subscriber names a topic that it does not publish, and if a topic is advertised with a second
 type. The node does neither.
@@ -728,8 +728,8 @@ def _find_addresses(publisher: TopicEndpoint, flags: int = 0) -> list[Address]:
     """Return the addresses of a publisher. Raises `OSError` for an unknown host, `ValueError` for an invalid port."""
     if not 0 < publisher.port < 1 << 16:
         raise ValueError(f"its port {publisher.port} is not a number from 1 to 65535")
-    found = socket.getaddrinfo(publisher.host, publisher.port, type=socket.SOCK_STREAM, flags=flags)
-    return [(family, address) for family, _, _, _, address in found]
+    results = socket.getaddrinfo(publisher.host, publisher.port, type=socket.SOCK_STREAM, flags=flags)
+    return [(family, address) for family, _, _, _, address in results]
 
 
 def _listen(host: str) -> socket.socket:

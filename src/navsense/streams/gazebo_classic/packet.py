@@ -64,16 +64,16 @@ class FrameReader:
 
     def __init__(self) -> None:
         """Start before the first frame."""
-        self._received = bytearray()
+        self._data = bytearray()
 
     @property
     def is_partial(self) -> bool:
         """True after a part of a frame."""
-        return bool(self._received)
+        return bool(self._data)
 
     def add(self, data: bytes) -> list[bytes]:
         """Return the frames that `data` completes. Raises `ValueError` for an invalid size of a frame."""
-        received = self._received
+        received = self._data
         received += data
         frames, start = [], 0
         while len(received) - start >= HEADER_BYTES:
@@ -139,11 +139,6 @@ def _make_endpoint(topic: Value | None, kind: Value | None, host: Value | None, 
     if not (isinstance(topic, bytes) and isinstance(kind, bytes) and isinstance(host, bytes) and isinstance(port, int)):
         raise ValueError("an endpoint without topic, type, host or port")  # noqa: TRY004
     return TopicEndpoint(_decode_text(topic), _decode_text(kind), _decode_text(host), port)
-
-
-def encode_text(text: str) -> bytes:
-    """Return `gazebo.msgs.GzString`."""
-    return encode_nested(1, text.encode())
 
 
 def decode_texts(data: bytes) -> list[str]:

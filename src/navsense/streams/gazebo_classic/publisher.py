@@ -6,8 +6,8 @@ HOST:PORT is the address of the master, which is a part of gzserver. The node li
 default on loopback. The run starts with the first subscriber, or after SECONDS.
 
 Topics are those of the recordings. A message is sent at its time of arrival. A topic without subscribers is not
-encoded. FORM is `gazebo11` for the messages that Gazebo 11 reads, or `document` for those of Gazebo's design documents
-of the magnetometer and the altimeter, as in a `.gazebo.mcap` recording.
+encoded. FORM is `gazebo11` for the messages that Gazebo 11 reads. With `document`, magnetometers and altimeters have
+the messages of Gazebo's design documents, as in a `.gazebo.mcap` recording.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class GazeboClassicPublisher(Publisher):
             name: ClassicTopic(recorded_run.topics.get_sensor_topic(name, "measured"), encoder.type)
             for name, encoder in self._encoders.items()
         }
-        self._waiting: list[tuple[int, ClassicTopic, bytes]] = []
+        self._messages: list[tuple[int, ClassicTopic, bytes]] = []
         self._is_open = True
         try:
             self._node = ClassicNode((url.host, port), url.options.get("host", LOOPBACK), name=self.url)
@@ -109,17 +109,17 @@ class GazeboClassicPublisher(Publisher):
             if name in self._encoders:
                 topic, encoder = self._topics[name], self._encoders[name]
                 if topic.subscribers:
-                    self._waiting += [(time, topic, data) for _, time, _, data in encoder.encode(reading)]
-        self._waiting.sort(key=get_time)
+                    self._messages += [(time, topic, data) for _, time, _, data in encoder.encode(reading)]
+        self._messages.sort(key=get_time)
         end = int(to_nanoseconds(self._run.epoch, np.array([time_slice.end]))[0])
-        self._send(bisect_right(self._waiting, end, key=get_time))
+        self._send(bisect_right(self._messages, end, key=get_time))
 
     def _send(self, count: int) -> None:
         """Send the first of the messages that wait."""
-        sent, self._waiting = self._waiting[:count], self._waiting[count:]
+        messages, self._messages = self._messages[:count], self._messages[count:]
         frames: dict[str, list[bytes]] = {}
-        topics = {topic.name: topic for _, topic, _ in sent}
-        for _, topic, data in sent:
+        topics = {topic.name: topic for _, topic, _ in messages}
+        for _, topic, data in messages:
             frames.setdefault(topic.name, []).append(format_frame(data))
         for name, parts in frames.items():
             self._node.publish(topics[name], parts)
@@ -128,7 +128,7 @@ class GazeboClassicPublisher(Publisher):
         """Send all messages to the subscribers that still read, end the topics and disconnect."""
         if self._is_open:
             self._is_open = False
-            self._send(len(self._waiting))
+            self._send(len(self._messages))
             self._node.finish()
             self._node.stop()
             count, sent = self._node.subscriber_count, self._node.sent_messages

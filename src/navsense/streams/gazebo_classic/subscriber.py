@@ -24,7 +24,7 @@ import time
 
 from navsense.core.errors import MotionError, Where, show
 from navsense.core.pose import Pose
-from navsense.core.text import format_count
+from navsense.core.text import format_count, list_names
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.motion.driven import LIMITS, State
 from navsense.streams.gazebo_classic.entity_info import EntityRequests, LinkInfo
@@ -55,14 +55,11 @@ MAX_VELOCITY = min(LIMITS["velocity"][0], LIMITS["angular_velocity"][0])
 REST_TIME = NANOSECONDS_PER_SECOND // 2
 """Time (ns) without a pose and without velocity after which a link is at rest."""
 
-MAX_WAITING = 10_000
+MAX_LINK_DATA = 10_000
 """Largest number of `LinkData` that wait for the first pose."""
 
-MAX_EARLY = 1000
+MAX_POSES = 1000
 """Largest number of poses that wait for the `LinkData` of their time."""
-
-LISTED_NAMES = 8
-"""Largest number of names in an error."""
 
 
 class GazeboClassicSubscriber(Subscriber):
@@ -79,8 +76,8 @@ class GazeboClassicSubscriber(Subscriber):
         self._names = frozenset(name.encode() for name in self._entities)
         super().__init__(url.with_port(port), f"link {self._link}")
         self._pose: LinkPose | None = None
-        self._waiting: list[LinkData] = []
-        self._early: dict[int, Pose] = {}
+        self._link_data: list[LinkData] = []
+        self._poses: dict[int, Pose] = {}
         self._has_poses_only = self._type == POSES
         self._last_stamp: int | None = None
         self._period = 0
@@ -108,7 +105,7 @@ class GazeboClassicSubscriber(Subscriber):
             self._node.subscribe(ClassicSubscription(self._link_topic, LINK_DATA, receive, end, is_last=True))
         if self._type == LINK_DATA and not self._node.list_publishers(self._link_topic):
             others = [one.topic for one in self._node.publishers if one.type == LINK_DATA]
-            allowed = f"must be one of {', '.join(others[:LISTED_NAMES])}" if others else "no link has one"
+            allowed = f"must be one of {list_names(others)}" if others else "no link has one"
             what, remedy = "topic of the link", "give the link a sensor of type imu, or omit type"
             raise MotionError(what, self._link_topic, where=Where(url.text), allowed=allowed, remedy=remedy)
         self._start = time.monotonic()
@@ -117,28 +114,28 @@ class GazeboClassicSubscriber(Subscriber):
 
     def _find_pose_topic(self, url: StreamUrl) -> tuple[str, str]:
         """Return the topic of the poses and the name of its world. Raises `MotionError` if no publisher has it."""
-        wanted, end = url.options.get("topic", "~/pose/info"), time.monotonic() + NAMESPACE_TIMEOUT
+        topic, end = url.options.get("topic", "~/pose/info"), time.monotonic() + NAMESPACE_TIMEOUT
         while True:
             worlds = [name for name in self._node.namespaces if name and not name.startswith("/")]
-            topics = {wanted.replace("~", f"/gazebo/{world}", 1): world for world in worlds}
-            if not wanted.startswith("~"):
-                name = wanted.split("/")[2] if wanted.startswith("/gazebo/") and wanted.count("/") > 2 else ""
-                topics = {wanted: name}
-            found = [topic for topic in topics if any(one.type == POSES for one in self._node.list_publishers(topic))]
-            if len(found) == 1:
-                return found[0], topics[found[0]]
-            if found or self._node.lost or time.monotonic() > end:
+            candidates = {topic.replace("~", f"/gazebo/{world}", 1): world for world in worlds}
+            if not topic.startswith("~"):
+                name = topic.split("/")[2] if topic.startswith("/gazebo/") and topic.count("/") > 2 else ""
+                candidates = {topic: name}
+            topics = [name for name in candidates if any(one.type == POSES for one in self._node.list_publishers(name))]
+            if len(topics) == 1:
+                return topics[0], candidates[topics[0]]
+            if topics or self._node.lost or time.monotonic() > end:
                 break
             self._node.wait_for_change(0.5)
         where = Where(url.text)
         if self._node.lost:
             raise MotionError("master of Gazebo Classic", self._node.lost, where=where)
-        if found:
-            allowed, remedy = f"must be one of {', '.join(found)}", f"write ?topic={found[0]}"
-            raise MotionError("topic of the poses", wanted, where=where, allowed=allowed, remedy=remedy)
+        if topics:
+            allowed, remedy = f"must be one of {list_names(topics)}", f"write ?topic={topics[0]}"
+            raise MotionError("topic of the poses", topic, where=where, allowed=allowed, remedy=remedy)
         others = sorted({one.topic for one in self._node.publishers if one.type == POSES})
-        allowed = f"must be one of {', '.join(others[:LISTED_NAMES])}" if others else f"no topic has {POSES}"
-        raise MotionError("topic of the poses", wanted, where=where, allowed=allowed, remedy="load a world in gzserver")
+        allowed = f"must be one of {list_names(others)}" if others else f"no topic has {POSES}"
+        raise MotionError("topic of the poses", topic, where=where, allowed=allowed, remedy="load a world in gzserver")
 
     def _find_link(self, world: str, url: StreamUrl) -> LinkInfo | None:
         """Return what Gazebo answers about the link, None without an answer. Raises `MotionError` if it has no link."""
@@ -149,7 +146,7 @@ class GazeboClassicSubscriber(Subscriber):
                 what, value, names = "model in Gazebo", self._entities[0], requests.list_models()
                 if links:
                     what, value, names = "link in Gazebo", self._link, list(links)
-                allowed = f"must be one of {', '.join(names[:LISTED_NAMES])}"
+                allowed = f"must be one of {list_names(names)}"
                 raise MotionError(what, value, where=where, allowed=allowed, remedy="write ?model=MODEL&link=LINK")
         except ValueError as error:
             LOG.warning("%s: %s: the answer of Gazebo is not used: %s", self.url, self.topic, error)
@@ -198,18 +195,18 @@ class GazeboClassicSubscriber(Subscriber):
 
     def _wait_for_pose(self, link_data: LinkData) -> None:
         """Keep a message that came before the first pose. Gazebo sends no poses of a model at rest."""
-        if len(self._waiting) == MAX_WAITING:
-            del self._waiting[0]
+        if len(self._link_data) == MAX_LINK_DATA:
+            del self._link_data[0]
             self._warn("pose", f"no pose in {self._pose_topic} yet")
-        self._waiting.append(link_data)
-        first = self._waiting[0]
+        self._link_data.append(link_data)
+        first = self._link_data[0]
         velocities = (first.velocity, first.angular_velocity, link_data.velocity, link_data.angular_velocity)
         is_at_rest = not any(vector is None or any(vector) for vector in velocities)
         if self._info is not None and is_at_rest and link_data.stamp - first.stamp >= REST_TIME:
             LOG.info("%s: %s: starts at rest", self.url, self.topic)
             self._start_pose(first.stamp, self._info.pose)
-        elif link_data.stamp in self._early:
-            self._start_pose(link_data.stamp, self._early.pop(link_data.stamp))
+        elif link_data.stamp in self._poses:
+            self._start_pose(link_data.stamp, self._poses.pop(link_data.stamp))
 
     def _step(self, link_data: LinkData) -> None:
         """Integrate one step, and put its state."""
@@ -222,7 +219,8 @@ class GazeboClassicSubscriber(Subscriber):
         if step < 0:
             self._warn("clock", f"the clock jumps back by {-step / NANOSECONDS_PER_SECOND:.9g} s")
             self._pose, self._period = None, 0
-            self._waiting = []
+            self._link_data = []
+            self._poses.clear()  # of the time before: all have later stamps than the last step
             self._wait_for_pose(link_data)
             return
         if self._period and 2 * step > 3 * self._period:
@@ -232,8 +230,8 @@ class GazeboClassicSubscriber(Subscriber):
             self._warn("missing", f"{first}; the pose is corrected by the next one of Gazebo")
         self._period = min(self._period, step) if self._period else step
         pose.step(stamp, velocity, omega)
-        if (early := self._early.pop(stamp, None)) is not None:
-            self._correct(stamp, early)
+        if (pose_of_gazebo := self._poses.pop(stamp, None)) is not None:
+            self._correct(stamp, pose_of_gazebo)
         self.put(stamp, State(Pose(pose.position, pose.rotation), velocity, angular_velocity=omega))
 
     def _correct(self, stamp: int, pose: Pose) -> None:
@@ -256,11 +254,11 @@ class GazeboClassicSubscriber(Subscriber):
             self._put_pose(stamp, pose)
         elif self._pose is not None and stamp <= self._pose.stamp:
             self._correct(stamp, pose)
-        elif any(link_data.stamp == stamp for link_data in self._waiting):
+        elif any(one.stamp == stamp for one in self._link_data):
             self._start_pose(stamp, pose)
         elif (
             self._pose is None
-            and not self._waiting
+            and not self._link_data
             and self._type != LINK_DATA
             and time.monotonic() - self._start > LINK_DATA_TIMEOUT
         ):
@@ -269,26 +267,26 @@ class GazeboClassicSubscriber(Subscriber):
             LOG.warning("%s: %s: %s; give the link a sensor of type imu", self.url, self.topic, text)
             self._put_pose(stamp, pose)
         else:
-            if len(self._early) == MAX_EARLY:
-                del self._early[next(iter(self._early))]
-            self._early[stamp] = pose
+            if len(self._poses) == MAX_POSES:
+                del self._poses[next(iter(self._poses))]
+            self._poses[stamp] = pose
 
-    def _check_names(self, names: list[str], found: set[str]) -> None:
+    def _check_names(self, names: list[str], entities: set[str]) -> None:
         """End with an error if Gazebo has the model, but not its link."""
-        if self._entities[0] in found:
-            missing = next(entity for entity in self._entities if entity not in found)
-            others = [name for name in names if name.startswith(f"{self._entities[0]}::")][:LISTED_NAMES]
-            self.fail(f"{missing} is not in {self._pose_topic}", allowed=f"must be one of {', '.join(others)}")
+        if self._entities[0] in entities:
+            missing = next(entity for entity in self._entities if entity not in entities)
+            others = [name for name in names if name.startswith(f"{self._entities[0]}::")]
+            self.fail(f"{missing} is not in {self._pose_topic}", allowed=f"must be one of {list_names(others)}")
         elif time.monotonic() - self._start > LINK_DATA_TIMEOUT:
-            models = show(", ".join(name for name in names if "::" not in name))
+            models = show(list_names([name for name in names if "::" not in name]))
             self._warn("model", f"no pose of {self._entities[0]} in {self._pose_topic} yet, only of {models}")
 
     def _start_pose(self, stamp: int, pose: Pose) -> None:
         """Start the integrated pose, with a pose of Gazebo at the stamp of a message that waits."""
         center = self._info.center if self._info is not None else Pose().position
         self._pose = LinkPose(stamp, pose.position, pose.rotation, center)
-        waiting, self._waiting = self._waiting, []
-        for link_data in waiting:
+        steps, self._link_data = self._link_data, []
+        for link_data in steps:
             if link_data.stamp > stamp:
                 self._step(link_data)
 

@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
 
-from navsense.core.errors import FieldError, RecordingError, Where
+from navsense.core.errors import FieldError, Where
 from navsense.core.typing import Vector
 from navsense.environment.current.base import check_speed
 from navsense.environment.current.replay import FRAMES
@@ -28,7 +27,7 @@ from navsense.streams.current import CurrentSubscriber
 from navsense.streams.gz.discovery import Advert
 from navsense.streams.gz.node import import_zmq
 from navsense.streams.gz.poses import decode_twist, decode_vector
-from navsense.streams.gz.settings import Settings, read_settings
+from navsense.streams.gz.settings import read_settings
 from navsense.streams.gz.topic_receiver import TopicReceiver
 from navsense.streams.gz.versions import split_type_name
 from navsense.streams.stream import StreamUrl
@@ -59,13 +58,9 @@ class GzCurrentSubscriber(CurrentSubscriber):
 
     accepts_many = True
 
-    def __init__(self, url: StreamUrl, settings: Settings, zmq: Any) -> None:
+    def __init__(self, url: StreamUrl) -> None:
         """Subscribe to the topic. Raises `FieldError` for an invalid option, `RecordingError` for an invalid host."""
         options, where = url.options, Where(url.text)
-        for option in options:
-            if option not in CURRENT_OPTIONS:
-                allowed = f"must be one of {', '.join(CURRENT_OPTIONS)}"
-                raise FieldError("option of the URL", option, allowed=allowed, where=where)
         topic, frame = "/" + options.get("topic", DEFAULT_TOPIC).lstrip("/"), options.get("frame", "world")
         if frame not in FRAMES:
             raise FieldError("frame of a current", frame, allowed=f"must be one of {', '.join(FRAMES)}", where=where)
@@ -75,7 +70,7 @@ class GzCurrentSubscriber(CurrentSubscriber):
             raise FieldError("option type", self._type, allowed=allowed, where=where)
         super().__init__(url.text, f"topic {topic}", frame)
         self.warnings = WarningLog(LOG, f"{self.url}: {self.topic}")
-        self._receiver = TopicReceiver(settings, where, zmq)
+        self._receiver = TopicReceiver(read_settings(url), where, import_zmq(where))
         try:
             self._receiver.start(topic, self)
         except BaseException:
@@ -110,12 +105,3 @@ class GzCurrentSubscriber(CurrentSubscriber):
     def disconnect(self) -> None:
         """Stop the thread and close the sockets."""
         self._receiver.close()
-
-
-def open_current(url: StreamUrl) -> GzCurrentSubscriber:
-    """Return the subscriber of a current. Raises `FieldError`."""
-    try:
-        return GzCurrentSubscriber(url, read_settings(url), import_zmq(Where(url.text)))
-    except RecordingError as error:
-        where = error.where or Where(url.text)
-        raise FieldError(error.what, error.value, allowed=error.allowed, where=where, remedy=error.remedy) from error

@@ -25,7 +25,7 @@ from navsense.recordings.base import check_recorded_run, make_closed_error
 from navsense.recordings.gazebo import GazeboPackage, NumberedEncoder
 from navsense.recordings.info import RecordedRun
 from navsense.recordings.message_builder import list_true_stamps
-from navsense.streams.gz.currents import open_current
+from navsense.streams.gz.currents import CURRENT_OPTIONS, GzCurrentSubscriber
 from navsense.streams.gz.discovery import AdvertisedTopic
 from navsense.streams.gz.node import GzNode, GzTopic, import_zmq
 from navsense.streams.gz.run_services import decode_boolean, encode_boolean, make_handler
@@ -196,6 +196,7 @@ STREAMS = (
         open_subscriber=open_subscriber,
         motion_options=GZ_MOTION_OPTIONS,
         motion_format="gz://HOST?partition=PARTITION&topic=TOPIC&model=MODEL",
-        open_current=open_current,
+        open_current=GzCurrentSubscriber,
+        current_options=CURRENT_OPTIONS,
     ),
 )

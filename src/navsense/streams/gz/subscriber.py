@@ -27,9 +27,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from navsense.core.errors import MotionError, NavsenseError, RecordingError, Where
+from navsense.core.errors import MotionError, NavsenseError, Where
 from navsense.core.pose import Pose
-from navsense.core.text import format_count
+from navsense.core.text import format_count, list_names
 from navsense.messages.gz import PACKAGE
 from navsense.streams.gz.discovery import Advert
 from navsense.streams.gz.node import import_zmq
@@ -44,7 +44,7 @@ from navsense.streams.gz.poses import (
 )
 from navsense.streams.gz.services import ServiceError, request_service
 from navsense.streams.gz.settings import Settings, read_settings
-from navsense.streams.gz.topic_receiver import TopicReceiver, list_names
+from navsense.streams.gz.topic_receiver import TopicReceiver
 from navsense.streams.gz.versions import split_type_name
 from navsense.streams.stream import StreamUrl
 from navsense.streams.subscriber import MOTION_OPTIONS, DrivenFrame, Subscriber
@@ -283,13 +283,9 @@ class GzSubscriber(Subscriber):
 
 
 def open_subscriber(url: StreamUrl, frame: DrivenFrame) -> Subscriber:
-    """Connect to the simulator of a URL. Raises `MotionError`."""
-    try:
-        settings, query = read_query(url, frame)
-        return GzSubscriber(url, query, settings, import_zmq(Where(url.text)))
-    except RecordingError as error:
-        where = error.where or Where(url.text)
-        raise MotionError(error.what, error.value, allowed=error.allowed, where=where, remedy=error.remedy) from error
+    """Connect to the simulator of a URL. Raises `MotionError` and `RecordingError`."""
+    settings, query = read_query(url, frame)
+    return GzSubscriber(url, query, settings, import_zmq(Where(url.text)))
 
 
 def read_query(url: StreamUrl, frame: DrivenFrame) -> tuple[Settings, Query]:

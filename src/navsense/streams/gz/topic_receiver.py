@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -38,19 +38,6 @@ QUEUE_MESSAGES = 100_000
 
 MAX_MESSAGE_BYTES = 1 << 24
 """Longest message (bytes). ZeroMQ closes a connection with a longer one."""
-
-MAX_LISTED = 8
-"""Largest number of names in a message."""
-
-
-def list_names(names: Sequence[str]) -> str:
-    """Return the first names, and the number of further ones.
-
-    >>> list_names([f"/topic{k}" for k in range(10)])
-    '/topic0, /topic1, /topic2, /topic3, /topic4, /topic5, /topic6, /topic7 and 2 more'
-    """
-    more = len(names) - MAX_LISTED
-    return ", ".join(names[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 class TopicReader(Protocol):

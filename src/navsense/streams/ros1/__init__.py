@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from navsense.streams.ros1.currents import CURRENT_OPTIONS, open_current
+from navsense.streams.ros1.currents import CURRENT_OPTIONS, Ros1CurrentSubscriber
 from navsense.streams.ros1.publisher import Ros1Publisher, check
-from navsense.streams.ros1.subscriber import open_subscriber
+from navsense.streams.ros1.subscriber import Ros1Subscriber
 from navsense.streams.ros1.subscriber_node import NODE_OPTIONS
 from navsense.streams.stream import Stream
 from navsense.streams.subscriber import MOTION_OPTIONS
@@ -20,10 +20,10 @@ STREAMS = (
         options=("wait", "host", "node"),
         check=check,
         is_live=True,
-        open_subscriber=open_subscriber,
+        open_subscriber=Ros1Subscriber,
         motion_options=(*MOTION_OPTIONS, "twist", *NODE_OPTIONS),
         motion_format="ros1://HOST:PORT?topic=TOPIC",
-        open_current=open_current,
+        open_current=Ros1CurrentSubscriber,
         current_options=CURRENT_OPTIONS,
     ),
 )

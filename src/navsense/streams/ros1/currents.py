@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from navsense.core.errors import FieldError, RecordingError, Where
+from navsense.core.errors import FieldError, Where
 from navsense.core.typing import Vector
 from navsense.environment.current.base import check_speed
 from navsense.environment.current.replay import FRAMES
@@ -74,10 +74,6 @@ class Ros1CurrentSubscriber(CurrentSubscriber):
     def __init__(self, url: StreamUrl) -> None:
         """Register at the master. Raises `FieldError`, and `RecordingError` for an invalid host or node."""
         options, where = url.options, Where(url.text)
-        for option in options:
-            if option not in CURRENT_OPTIONS:
-                allowed = f"must be one of {', '.join(CURRENT_OPTIONS)}"
-                raise FieldError("option of the URL", option, allowed=allowed, where=where)
         topic, frame = "/" + options.get("topic", DEFAULT_TOPIC).lstrip("/"), options.get("frame", "world")
         if frame not in FRAMES:
             raise FieldError("frame of a current", frame, allowed=f"must be one of {', '.join(FRAMES)}", where=where)
@@ -147,12 +143,3 @@ class Ros1CurrentSubscriber(CurrentSubscriber):
         with self._lock:
             if self._choice.accepts(connection):
                 self.put(velocity)
-
-
-def open_current(url: StreamUrl) -> Ros1CurrentSubscriber:
-    """Return the subscriber of a current. Raises `FieldError`."""
-    try:
-        return Ros1CurrentSubscriber(url)
-    except RecordingError as error:
-        where = error.where or Where(url.text)
-        raise FieldError(error.what, error.value, allowed=error.allowed, where=where, remedy=error.remedy) from error

@@ -24,8 +24,9 @@ import threading
 from dataclasses import dataclass
 from functools import partial
 
-from navsense.core.errors import MotionError, NavsenseError, RecordingError, Where
+from navsense.core.errors import MotionError, NavsenseError, Where
 from navsense.core.pose import Pose, ensure_unit, is_near_unit, rotate
+from navsense.core.text import list_names
 from navsense.core.typing import Vector
 from navsense.motion.driven import Frame, State, state_row
 from navsense.streams.command_states import STEP, CommandStates
@@ -54,14 +55,6 @@ LONGEST_PAUSE = 0.01
 
 TOPIC_NAME = re.compile(r"(/\w+)+", re.ASCII)
 """Full names of topics."""
-
-LISTED_NAMES = 8
-"""Largest number of names in a message."""
-
-
-def _list_some(names: list[str]) -> str:
-    more = f" and {len(names) - LISTED_NAMES} more" if len(names) > LISTED_NAMES else ""
-    return f"{', '.join(names[:LISTED_NAMES])}{more}"
 
 
 @dataclass
@@ -178,7 +171,7 @@ class Ros1Subscriber(Subscriber):
         )
         if not publishers.get(topic):
             candidates = self._list_candidates(publishers, types)
-            listed = f"; topics with poses: {_list_some(candidates)}" if candidates else ""
+            listed = f"; topics with poses: {list_names(candidates)}" if candidates else ""
             LOG.warning("%s: %s: waiting for a publisher%s", self.url, self.topic, listed)
         return subscription
 
@@ -234,7 +227,7 @@ class Ros1Subscriber(Subscriber):
             return candidates[0].partition(" ")[0]
         kind = f" of the type {self._type}" if self._type else ""
         if candidates:
-            what, allowed = f"{len(candidates)} topics{kind}", f"must be one of {_list_some(candidates)}"
+            what, allowed = f"{len(candidates)} topics{kind}", f"must be one of {list_names(candidates)}"
             remedy = f"add ?topic={candidates[0].partition(' ')[0]}"
         else:
             what = f"no topic{kind} that a motion could be"
@@ -351,7 +344,7 @@ class Ros1Subscriber(Subscriber):
             sample, names = decode_entity(message, name)
             if sample is None:
                 noun = kind.removesuffix("s")
-                listed = _list_some(names) or "none"
+                listed = list_names(names) or "none"
                 remedy = f"add &{noun}=NAME" if not self._options[noun] else "waiting for it"
                 self._warn("entity", connection, f"has no {noun} {name}; it has {listed}; {remedy}")
             return sample
@@ -382,7 +375,7 @@ class Ros1Subscriber(Subscriber):
                 self._moving_frame, self._parent = sample.frame, sample.parent
             if sample.frame != self._moving_frame:
                 frames = dict.fromkeys((self._moving_frame, *(one.frame for one in samples)))
-                allowed = f"must be one of {_list_some(list(frames))}"
+                allowed = f"must be one of {list_names(list(frames))}"
                 self.fail("several frames move", allowed=allowed, remedy="add &frame=FRAME")
                 return None
             if sample.parent != self._parent:
@@ -412,12 +405,3 @@ class Ros1Subscriber(Subscriber):
         axes = f"{sample.frame or 'the child frame'}" if state.frame == "body" else "the world"
         twist = f"; velocities in the axes of {axes}" if state.velocity is not None else "; no velocities"
         LOG.info("%s: %s: %s of %s, poses%s%s%s", self.url, self.topic, self._type, connection, frame, parent, twist)
-
-
-def open_subscriber(url: StreamUrl, frame: DrivenFrame) -> Ros1Subscriber:
-    """Return the subscriber of a topic. Raises `MotionError`."""
-    try:
-        return Ros1Subscriber(url, frame)
-    except RecordingError as error:
-        where = error.where or Where(url.text)
-        raise MotionError(error.what, error.value, allowed=error.allowed, where=where, remedy=error.remedy) from error

@@ -56,12 +56,6 @@ def format_dds_type(message_type: str, separator: str = "::") -> str:
     return separator.join((*modules, "dds_", f"{name}_"))
 
 
-def parse_dds_type(dds_type: str) -> str:
-    """Return the message type of a name on DDS; "" for a type that is not one of ROS."""
-    modules, marker, name = dds_type.partition("::dds_::")
-    return f"{modules.replace('::', '/')}/{name[:-1]}" if marker and name.endswith("_") else ""
-
-
 def is_valid_topic(topic: str) -> bool:
     """Return True for the name of a topic that a node of ROS 2 can have."""
     return all(TOKEN.fullmatch(part) for part in topic.removeprefix("/").split("/"))
