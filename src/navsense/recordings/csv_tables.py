@@ -7,7 +7,8 @@
     NAME/navsense.json           the metadata, as in an archive of NumPy
 
 Columns have the names of a Parquet table; `::` in names becomes `.`. Numbers are the shortest decimals that give the
-same bits. The folder gets its name when it is complete. After an error elsewhere it holds the time slices before it.
+same bits. The folder gets its name when it is complete. After an error elsewhere it holds the time slices before it. If
+a write fails, the hidden folder remains for `navsense recover`.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ from navsense.recordings.base import (
     AtomicWriter,
     PendingArrays,
     find_hidden_recording_remedy,
+    format_rescue,
     make_folder_error,
     make_os_error,
     open_for_reading,
@@ -208,6 +210,11 @@ class TableFolder:
         check_table_folder(self.path, self.format_name)
         self._work.commit(self.content)
 
+    def keep(self) -> str:
+        """Keep the hidden folder for `navsense recover`, and return that command. Never raises."""
+        self._work.keep()
+        return format_rescue(self.path)
+
     def discard(self) -> None:
         """Remove the hidden folder. Never raises."""
         self._work.release()
@@ -279,6 +286,10 @@ class PendingCsv(PendingArrays):
         """Write the metadata, and give the folder its name."""
         self.save_metadata()
         self._folder.finish()
+
+    def keep_content(self) -> str:
+        """Keep the tables for `navsense recover`. Never raises."""
+        return self._folder.keep()
 
     def release(self) -> None:
         """Remove the hidden folder. Never raises."""

@@ -4,18 +4,19 @@ Keys are `SENSOR/NAME`, `SENSOR/ideal/NAME`, `SENSOR/bias/NAME`, `SENSOR/turn_on
 `SENSOR/time`, `SENSOR/clock_error`, `SENSOR/valid`, `SENSOR/emitted`, `truth/LINK/NAME`, `current/time`,
 `current/velocity`, `current/layers`, and `meta`, a JSON text with units, frames and the run. Time slices are appended
 to files in a hidden directory next to the target, so that memory stays within one time slice. The archive gets its name
-when it is complete. After an error elsewhere it holds the time slices that were written before.
+when it is complete. After an error elsewhere it holds the time slices that were written before. If a write fails, the
+hidden directory remains for `navsense recover`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -173,9 +174,20 @@ class PendingNpz(PendingArrays):
 
     def complete(self) -> None:
         """Write the archive and give it its name."""
-        archive = self._work.folder / "archive.npz"
-        write_archive(archive, self._arrays, self._metadata.format())
-        self._work.commit(archive)
+        write_archive(self._archive, self._arrays, self._metadata.format())
+        self._work.commit(self._archive)
+
+    @property
+    def _archive(self) -> Path:
+        """The archive before it gets its name."""
+        return self._work.folder / "archive.npz"
+
+    def keep_content(self) -> str:
+        """Keep the files of the arrays for `navsense recover`. Never raises."""
+        with contextlib.suppress(OSError):
+            self._archive.unlink(missing_ok=True)  # incomplete, and the disk may be full
+        self._work.keep()
+        return format_rescue(self.path)
 
     def release(self) -> None:
         """Remove the unfinished archive. Never raises."""
@@ -268,7 +280,7 @@ def make_entry(key: str) -> zipfile.ZipInfo:
     return zipfile.ZipInfo(key + ".npy")
 
 
-@contextmanager
+@contextlib.contextmanager
 def _open_archive(path: Path) -> Iterator[Mapping[str, AnyArray]]:
     """Yield the arrays of an archive. Any error of a damaged archive becomes a `RecordingError`."""
     with open_for_reading(path) as file:
