@@ -40,8 +40,10 @@ class ReceivedMotion:
     array([[1., 0., 0.]])
     """
 
-    def __init__(self, start: float, row: FloatArray, source: LogSource) -> None:
+    def __init__(self, start: float, row: FloatArray, source: LogSource, *, capacity: int = _INITIAL_CAPACITY) -> None:
         """Begin at `start` (s) with a state (19,), a row of `navsense.motion.driven.state_row`.
+
+        capacity: number of states for which room is made. It grows with the states.
 
         Raises `MotionError` for a start below 0.
         """
@@ -50,8 +52,9 @@ class ReceivedMotion:
         self.start, self.source = start, replace(source, has_states=True)
         self.end = math.inf
         # The step before the first one has length zero.
-        self._ends, self._rows = np.full(_INITIAL_CAPACITY, start), np.empty((_INITIAL_CAPACITY, STATE_SIZE))
-        self._turns = np.zeros((_INITIAL_CAPACITY, 3))
+        count = capacity + 1
+        self._ends, self._rows = np.full(count, start), np.empty((count, STATE_SIZE))
+        self._turns = np.zeros((count, 3))
         self._rows[:2] = row
         self._first: FloatArray | None = None
         self._early_blocks: dict[float, MotionBlock] = {}

@@ -53,7 +53,7 @@ from navsense.recordings.base import (
     make_os_error,
     open_for_reading,
 )
-from navsense.recordings.dataset import Dataset
+from navsense.recordings.dataset import Dataset, LinkSelection, select_links
 from navsense.recordings.format import (
     LOSSLESS,
     Capability,
@@ -315,11 +315,17 @@ def read_metadata(folder: Path) -> dict[str, Any]:
         raise metadata.make_damaged_error(folder, error) from error
 
 
-def read(path: Path) -> Dataset:
-    """Return the recording in a folder of CSV tables, bit for bit. Raises `RecordingError`."""
+def read(path: Path, select: LinkSelection | None = None) -> Dataset:
+    """Return the recording in a folder of CSV tables, bit for bit; with `select` the truth of these links alone.
+
+    Raises `RecordingError`.
+    """
     folder = find_folder(path)
     meta = {key: value for key, value in read_metadata(folder).items() if key != FILES}
     try:
+        links = None if select is None else select_links(meta, select)
+        if links is not None:
+            return Dataset({}, {name: _read_truth(folder, name, meta["epoch"]) for name in links}, meta)
         readings = {name: _read_reading(folder, name, data) for name, data in meta["sensors"].items()}
         truth = {name: _read_truth(folder, name, meta["epoch"]) for name in meta["links"]}
         current = _read_current(folder, meta["current"]) if meta.get("current") else None
@@ -447,6 +453,7 @@ FORMAT = Format(
     suffixes=(".csv",),
     capabilities=LOSSLESS | {Capability.RECOVERY},
     read=read,
+    read_truth=read,
     open_writer=lambda path, recorded_run: AtomicWriter(path, lambda: PendingCsv(path, recorded_run)),
     is_folder=True,
     folder_files=(METADATA_FILE,),

@@ -30,8 +30,14 @@ from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading,
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import EntryMetadata, list_entries, make_current, make_reading, make_truth
-from navsense.recordings.base import AtomicWriter, PendingArrays, find_unrecoverable_remedy, open_for_reading
-from navsense.recordings.dataset import Dataset
+from navsense.recordings.base import (
+    AtomicWriter,
+    PendingArrays,
+    find_unrecoverable_remedy,
+    format_rescue,
+    open_for_reading,
+)
+from navsense.recordings.dataset import Dataset, LinkSelection, select_links
 from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery, RecoveryResult
 from navsense.recordings.info import WORLD_JSON_KEY, RecordedRun, RecordingSummary, SummaryEntry
 from navsense.recordings.summary import make_summary
@@ -390,6 +396,16 @@ def read(path: Path) -> Dataset:
         return Dataset(readings, truth, meta, current)
 
 
+def read_truth(path: Path, select: LinkSelection) -> Dataset:
+    """Return the truth of the selected links, and no reading. Raises `RecordingError`."""
+    with _open_archive(path) as archive:
+        meta = _read_metadata(archive)
+        links = select_links(meta, select)
+        if links is not None:
+            return Dataset({}, {name: _read_truth(archive, name, meta["epoch"]) for name in links}, meta)
+    return read(path)
+
+
 def summarize(path: Path) -> RecordingSummary:
     """Return what an archive holds. Only the headers of the arrays and the times are read."""
     with _open_archive(path) as archive:
@@ -416,6 +432,7 @@ FORMAT = Format(
     suffixes=(".npz",),
     capabilities=LOSSLESS | {Capability.RUNS, Capability.RECOVERY},
     read=read,
+    read_truth=read_truth,
     open_writer=lambda path, recorded_run: AtomicWriter(path, lambda: PendingNpz(path, recorded_run)),
     summarize=summarize,
     recovery=Recovery((STATE_FILE,), recover, magic=b"PK"),

@@ -46,7 +46,7 @@ from navsense.recordings.array_columns import (
     select_component,
 )
 from navsense.recordings.base import AtomicWriter, PendingRecording, find_unrecoverable_remedy, open_for_reading
-from navsense.recordings.dataset import Dataset
+from navsense.recordings.dataset import Dataset, LinkSelection, select_links
 from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery
 from navsense.recordings.info import RecordedRun, RecordingSummary, SummaryEntry
 from navsense.recordings.summary import make_summary
@@ -613,10 +613,17 @@ def _make_current(rows: SeriesRows, current_metadata: Mapping[str, Any], runs: S
     return make_current(current_metadata, times[0], groups["truth"])
 
 
-def read(path: Path) -> Dataset:
-    """Return the recording in a Parquet file, bit for bit. Raises `RecordingError`."""
+def read(path: Path, select: LinkSelection | None = None) -> Dataset:
+    """Return the recording in a Parquet file, bit for bit; with `select` the truth of these links alone.
+
+    Raises `RecordingError`.
+    """
     with open_table(path) as table:
         meta = read_metadata(table)
+        links = None if select is None else select_links(meta, select)
+        if links is not None:
+            series = _read_series(table, {("truth", name): TRUTH_COMPONENTS for name in links})
+            return Dataset({}, {name: _make_truth(series["truth", name], name, meta["epoch"]) for name in links}, meta)
         sensors, runs, epoch, flow = meta["sensors"], meta["runs"], meta["epoch"], meta.get("current")
         parts: dict[SeriesKey, Sequence[ArrayComponent]]
         parts = {
@@ -625,18 +632,25 @@ def read(path: Path) -> Dataset:
         parts |= {("truth", name): TRUTH_COMPONENTS for name in meta["links"]}
         if flow:
             parts["current", flow["topic"]] = list_current_components(flow)
-        empty = table.schema_arrow.empty_table()
-        series = {
-            row: SeriesRows(empty, row, (part.column for part in components)) for row, components in parts.items()
-        }
-        for i in range(table.num_row_groups):
-            group = table.read_row_group(i)
-            for row, rows in iter_spans(group):
-                series[row].add(group, rows)
+        series = _read_series(table, parts)
         readings = {name: _make_reading(series["reading", name], name, data, runs) for name, data in sensors.items()}
         truth = {name: _make_truth(series["truth", name], name, epoch) for name in meta["links"]}
         current = _make_current(series["current", flow["topic"]], flow, runs) if flow else None
         return Dataset(readings, truth, meta, current)
+
+
+def _read_series(table: Any, parts: Mapping[SeriesKey, Sequence[ArrayComponent]]) -> dict[SeriesKey, SeriesRows]:
+    """Return the rows of some sensors and links. Other columns are not read."""
+    empty = table.schema_arrow.empty_table()
+    series = {row: SeriesRows(empty, row, (part.column for part in components)) for row, components in parts.items()}
+    components = (part.column for components in parts.values() for part in components)
+    columns = list(dict.fromkeys((*TEXT_COLUMNS, *NUMBER_COLUMNS, *components)))
+    for i in range(table.num_row_groups):
+        group = table.read_row_group(i, columns=columns)
+        for row, rows in iter_spans(group):
+            if row in series:
+                series[row].add(group, rows)
+    return series
 
 
 def summarize(path: Path) -> RecordingSummary:
@@ -657,6 +671,7 @@ FORMAT = Format(
     suffixes=(".parquet",),
     capabilities=LOSSLESS | {Capability.RUNS},
     read=read,
+    read_truth=read,
     open_writer=lambda path, recorded_run: AtomicWriter(path, lambda: PendingParquet(path, recorded_run)),
     summarize=summarize,
     check_path=lambda path, _: import_pyarrow(path),

@@ -24,7 +24,6 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from navsense import recordings
 from navsense.core.errors import MotionError, RecordingError, Where
 from navsense.core.inputs import path_exists
 from navsense.core.names import resolve_name
@@ -45,11 +44,12 @@ from navsense.recordings import message_recordings, static_transforms
 from navsense.recordings.base import require_format
 from navsense.recordings.channels import Channel, MessageReader
 from navsense.recordings.columns import is_readable
-from navsense.recordings.dataset import Dataset
+from navsense.recordings.dataset import Dataset, LinkSelection
 from navsense.recordings.format import find_format_of_recording, get_storage_path, list_suffixes
 from navsense.recordings.gazebo_poses import GAZEBO_POSE_TYPES, has_gazebo_poses, read_entity_poses
 from navsense.recordings.quantities import POSE_TYPES, QUANTITIES, decode_topic, list_members, read_values
 from navsense.recordings.topic_names import TRUTH_PREFIX, format_topic_name
+from navsense.world import World
 
 
 @dataclass(frozen=True)
@@ -113,14 +113,14 @@ def load_motion(
         return load_log(file, context, bandwidth=bandwidth)
     try:
         is_message_recording = message_recordings.is_message_recording(file)
-        dataset = recordings.open(file) if not is_message_recording or _stores_states(file) else None
-        received = None if dataset is None else _read_states(dataset, file, query, bandwidth)
-        if received is not None:
-            return received
-        if is_message_recording or dataset is None:
+        if not is_message_recording or _stores_states(file):
+            received = _read_states(file, query, bandwidth)
+            if received is not None:
+                return received
+        if is_message_recording:
             motion, series = _read_messages(file, query, context, bandwidth)
         else:
-            motion, series = _read_truth(dataset, file, query, bandwidth)
+            motion, series = _read_truth(_open_truth(file, _list_links), file, query, bandwidth)
     except RecordingError as error:
         place, remedy = error.where or Where(str(file)), error.remedy
         raise MotionError(error.what, error.value, allowed=error.allowed, where=place, remedy=remedy) from error
@@ -252,24 +252,40 @@ def _stores_states(file: Path) -> bool:
     return any(isinstance(source, Mapping) and source.get("has_states") is True for source in sources)
 
 
-def _read_states(recording: Dataset, file: Path, query: MotionQuery, bandwidth: float | None) -> ReceivedMotion | None:
+def _list_links(world: World) -> list[str]:
+    """Return the names of all links."""
+    return [link.name for model in world.models for link in model.links]
+
+
+def _open_truth(file: Path, select: LinkSelection) -> Dataset:
+    """Return a recording with the truth of the selected links, without its readings if the format can omit them."""
+    recording_format = require_format(file)
+    return recording_format.read_truth(file, select) if recording_format.read_truth else recording_format.read(file)
+
+
+def _select_state_links(world: World, query: MotionQuery) -> dict[str, LogSource]:
+    """Return the source of each link that followed a live system and that the query selects."""
+    name = query.link or query.topic
+    links = {}
+    for model in world.models:
+        source, link = get_source(model.motion), model.canonical_link
+        names = ("", link, model.name, TRUTH_PREFIX + format_topic_name(model.name))
+        if source is not None and source.has_states and (name in names or link.endswith(f"::{name}")):
+            links[link] = source
+    return links
+
+
+def _read_states(file: Path, query: MotionQuery, bandwidth: float | None) -> ReceivedMotion | None:
     """Return the motion of a link that followed a live system; None if the recording, or the query, has no such link.
 
     Raises `MotionError` for a bandwidth, and if the query does not say which of several links.
     """
     if query.type or query.frame:
         return None
-    links = {}
-    for model in recording.world.models:
-        source = get_source(model.motion)
-        if source is not None and source.has_states and model.canonical_link in recording.truth:
-            links[model.canonical_link] = (model.name, source)
-    name = query.link or query.topic
-    selected = [
-        link
-        for link, (model, _) in links.items()
-        if name in ("", link, model, TRUTH_PREFIX + format_topic_name(model)) or link.endswith(f"::{name}")
-    ]
+    # Of an hour of a recording, the states of one link are a small part.
+    recording = _open_truth(file, lambda world: _select_state_links(world, query))
+    links = _select_state_links(recording.world, query)
+    selected = [link for link in links if link in recording.truth]
     if not selected:
         return None
     if len(selected) > 1:
@@ -278,11 +294,11 @@ def _read_states(recording: Dataset, file: Path, query: MotionQuery, bandwidth: 
     if bandwidth is not None:
         allowed = "smooths poses, not the states of a live system"
         raise MotionError("bandwidth (Hz)", bandwidth, allowed=allowed, remedy="omit it")
-    truth, (_, source) = recording.truth[selected[0]], links[selected[0]]
+    truth, source = recording.truth[selected[0]], links[selected[0]]
     if truth.time.size < 2:
         raise MotionError(f"states of {selected[0]}", int(truth.time.size), allowed="must be at least 2")
     rows = np.hstack([getattr(truth, array) for array in TRUTH_ARRAYS])
-    motion = ReceivedMotion(float(truth.time[0]), rows[0], source)
+    motion = ReceivedMotion(float(truth.time[0]), rows[0], source, capacity=truth.time.size)
     for time, row in zip(truth.time[1:].tolist(), rows[1:], strict=True):
         motion.append(time, row)
     motion.finish()
