@@ -10,7 +10,7 @@ import pytest
 
 import navsense as ns
 from navsense.motion import LogSource, state_row
-from navsense.motion.received import ReceivedMotion
+from navsense.motion.received_motion import ReceivedMotion
 from navsense.recordings import find_output_format
 from navsense.recordings import format as format_module
 from navsense.recordings.recorded_motion import load_motion

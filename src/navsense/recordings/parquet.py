@@ -619,13 +619,13 @@ def read(path: Path, select: LinkSelection | None = None) -> Dataset:
     Raises `RecordingError`.
     """
     with open_table(path) as table:
-        meta = read_metadata(table)
+        meta, parts = read_metadata(table), dict[SeriesKey, Sequence[ArrayComponent]]()
         links = None if select is None else select_links(meta, select)
         if links is not None:
-            series = _read_series(table, {("truth", name): TRUTH_COMPONENTS for name in links})
+            parts = {("truth", name): TRUTH_COMPONENTS for name in links}
+            series = _read_series(table, parts, skips_others=True)
             return Dataset({}, {name: _make_truth(series["truth", name], name, meta["epoch"]) for name in links}, meta)
         sensors, runs, epoch, flow = meta["sensors"], meta["runs"], meta["epoch"], meta.get("current")
-        parts: dict[SeriesKey, Sequence[ArrayComponent]]
         parts = {
             ("reading", name): list_sensor_components(sensor_metadata) for name, sensor_metadata in sensors.items()
         }
@@ -639,8 +639,10 @@ def read(path: Path, select: LinkSelection | None = None) -> Dataset:
         return Dataset(readings, truth, meta, current)
 
 
-def _read_series(table: Any, parts: Mapping[SeriesKey, Sequence[ArrayComponent]]) -> dict[SeriesKey, SeriesRows]:
-    """Return the rows of some sensors and links. Other columns are not read."""
+def _read_series(
+    table: Any, parts: Mapping[SeriesKey, Sequence[ArrayComponent]], *, skips_others: bool = False
+) -> dict[SeriesKey, SeriesRows]:
+    """Return the rows of sensors and links; with `skips_others`, a row of another one is not an error."""
     empty = table.schema_arrow.empty_table()
     series = {row: SeriesRows(empty, row, (part.column for part in components)) for row, components in parts.items()}
     components = (part.column for components in parts.values() for part in components)
@@ -648,7 +650,7 @@ def _read_series(table: Any, parts: Mapping[SeriesKey, Sequence[ArrayComponent]]
     for i in range(table.num_row_groups):
         group = table.read_row_group(i, columns=columns)
         for row, rows in iter_spans(group):
-            if row in series:
+            if row in series or not skips_others:
                 series[row].add(group, rows)
     return series
 

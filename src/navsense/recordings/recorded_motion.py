@@ -3,7 +3,7 @@
     FILE    FILE:LINK    FILE:TOPIC    FILE?topic=TOPIC&frame=FRAME&type=TYPE    FILE?link=LINK
 
 A recording of a run that followed a live system has the states of that system as the truth of the link. They give the
-motion of that run to the last bit, at the same times: t = 0 is that of the recorded run, not the first state.
+motion of that run to the last bit. t = 0 is that of the recorded run, not the first state.
 
 A CSV or TUM file is a motion log (`motion.logs`). Other recordings give the truth of the only link that moves, or of
 the named link. Recordings of messages also give a topic, by name or if they have no truth. `TOPIC_READERS` lists the
@@ -37,7 +37,7 @@ from navsense.messages.cdr import read_stamps
 from navsense.motion.base import NO_CONTEXT, LogContext, LogSource, LogStart, Motion
 from navsense.motion.derived import get_source
 from navsense.motion.logs import check_no_bandwidth, load_log
-from navsense.motion.received import ReceivedMotion
+from navsense.motion.received_motion import ReceivedMotion
 from navsense.motion.replay import Replay, from_arrays
 from navsense.motion.velocity_commands import VelocityCommands, velocity_commands
 from navsense.recordings import message_recordings, static_transforms

@@ -26,7 +26,7 @@ from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.motion.base import LogSource
 from navsense.motion.driven import state_row
 from navsense.motion.pose_derivatives import PoseDerivatives
-from navsense.motion.received import ReceivedMotion
+from navsense.motion.received_motion import ReceivedMotion
 from navsense.motion.velocity_check import VelocityCheck
 from navsense.sensors.base import get_max_age
 from navsense.sensors.imu import Imu

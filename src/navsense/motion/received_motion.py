@@ -1,8 +1,8 @@
 """Motion that follows the states of a live system, such as a simulator, as they arrive.
 
-The motion inside a step, between two states, is that of `navsense.motion.driven`, and missing quantities are derived as
-there. It does not depend on how the states are grouped when they arrive, so a recording of the states gives the same
-motion to the last bit.
+The motion inside a step, between two states, is that of `navsense.motion.driven`. Missing quantities are derived as
+there. The motion does not depend on how the states are grouped when they arrive. A recording of the states therefore
+gives the same motion to the last bit.
 
 The motion begins with the first state, at `start`. Before it, the frame stands still in the pose of the first state,
 and a run publishes nothing.

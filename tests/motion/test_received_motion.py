@@ -13,7 +13,7 @@ from navsense.core.errors import MotionError
 from navsense.core.typing import FloatArray
 from navsense.motion.driven import DrivenMotion, state_row
 from navsense.motion.pose_derivatives import NODE, WINDOW, PoseDerivatives, compute_derivative_weights
-from navsense.motion.received import ReceivedMotion
+from navsense.motion.received_motion import ReceivedMotion
 
 SOURCE = ns.motion.LogSource("gz://")
 
