@@ -385,7 +385,7 @@ class PendingParquet(PendingRecording):
 
     def _allocate(self, size: int) -> None:
         """Reserve space for a file of `size` bytes, on file systems that can."""
-        with self._part.open("rb+") as file:
+        with self._part.open("ab") as file:
             try:
                 os.posix_fallocate(file.fileno(), 0, size)
             except OSError as error:
