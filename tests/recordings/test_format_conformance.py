@@ -28,7 +28,7 @@ from navsense.environment.base import UniformField
 from navsense.fault_file import list_faults
 from navsense.faults.injection import Faults
 from navsense.faults.schedule import ScheduledFault
-from navsense.recordings import Capability, Format, dataset
+from navsense.recordings import Capability, Format, dataset, parquet
 from navsense.recordings import format as format_module
 from navsense.recordings.convert import ConversionResult, convert
 from navsense.recordings.format import Recovery, RecoveryResult
@@ -98,6 +98,14 @@ def archive(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the run in a format without losses."""
     path = tmp_path_factory.mktemp("archive") / "all.npz"
     run.save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def long_archive(world: ns.World, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a run with more bytes of samples than of metadata in each format."""
+    path = tmp_path_factory.mktemp("long") / "all.npz"
+    ns.simulate(world, 4.0, seed=5, epoch=EPOCH).save(path)
     return path
 
 
@@ -317,11 +325,30 @@ def write(path: Path, info: recordings.RecordedRun, slices: list[TimeSlice]) -> 
             writer.write(time_slice)
 
 
+def write_to_full_disk(path: Path, info: recordings.RecordedRun, slices: list[TimeSlice], size: int) -> RecordingError:
+    """Return the error of a writer with a limit on the size of its files, which simulates a full disk."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+        with pytest.raises(RecordingError) as caught:
+            write(path, info, slices)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    return caught.value
+
+
+def remove_files(folder: Path) -> None:
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
 @pytest.mark.parametrize("form", WRITTEN)
 def test_full_disk_is_an_error_with_a_remedy(
     form: Format, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A limit on the file size simulates a full disk."""
+    """Whatever remains in a hidden folder has a command that recovers it."""
     path = tmp_path / make_file_name(form)
     monkeypatch.setattr(dataset, "SLICE_ROWS", 20)
     recording = ns.open(archive)
@@ -330,24 +357,45 @@ def test_full_disk_is_an_error_with_a_remedy(
     place = recordings.get_storage_path(path)
     size = max(file.stat().st_size for file in (place.rglob("*") if place.is_dir() else (place,)) if file.is_file())
     for limit in (0, 2000, size // 2, size - 100):
-        shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)
-        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-        handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        try:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (min(limit, size - 1), limits[1]))
-            with pytest.raises(RecordingError) as caught:
-                write(path, info, slices)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-            signal.signal(signal.SIGXFSZ, handler)
-        assert str(caught.value).startswith(str(path))
-        assert "cannot be written" in str(caught.value)
+        remove_files(tmp_path)
+        error = write_to_full_disk(path, info, slices, min(limit, size - 1))
+        assert str(error).startswith(str(path))
+        assert "cannot be written" in str(error)
         if form.name != "ROS 2 bag":  # SQLite does not report the cause
-            assert "file too large; raise the limit" in str(caught.value)
-        assert not [entry for entry in tmp_path.iterdir() if entry.name.startswith(".")]
+            assert "file too large; raise the limit" in str(error)
+        is_hidden = any(entry.name.startswith(".") for entry in tmp_path.iterdir())
+        assert not is_hidden or error.rescue == f"recover the written part with: navsense recover {path}"
         if ".mcap" not in path.name and form.unit != "record" and place.exists():
             assert read_summary(path).entries
     gc.collect()
+
+
+@pytest.mark.parametrize("form", WRITTEN)
+def test_full_disk_keeps_the_time_slices_before(
+    form: Format, long_archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kept rows begin with those of the run, and include most of what fitted on the disk."""
+    path, complete = tmp_path / make_file_name(form), tmp_path / make_file_name(form, "complete")
+    monkeypatch.setattr(dataset, "SLICE_ROWS", 100)
+    monkeypatch.setattr(parquet, "GROUP_ROWS", 300)
+    recording = ns.open(long_archive)
+    info, slices = recording.make_recorded_run(), list(recording.iter_slices())
+    write(complete, info, slices)
+    place = recordings.get_storage_path(complete)
+    files = [file for file in (place.rglob("*") if place.is_dir() else (place,)) if file.is_file()]
+    error = write_to_full_disk(path, info, slices, 2 * max(file.stat().st_size for file in files) // 3)
+    if form.unit != "record":
+        assert error.rescue
+    place = path
+    if f"navsense recover {path}" in error.rescue:
+        place = Path(recover(path).path)
+    counts, kept = ({entry.name: entry.count for entry in read_summary(one).entries} for one in (complete, place))
+    assert kept.keys() <= counts.keys()
+    assert all(kept[name] <= counts[name] for name in kept)
+    assert sum(kept.values()) > sum(counts.values()) / 4
+    if has_reader(form):
+        reading, known = (next(iter(ns.open(one).values())) for one in (place, complete))
+        np.testing.assert_array_equal(reading["angular_velocity"], known["angular_velocity"][: reading.time.size])
 
 
 @pytest.mark.parametrize("content", [b"", b"text of another program\n" * 50, bytes(range(256)) * 20])

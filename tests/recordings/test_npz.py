@@ -25,6 +25,7 @@ from navsense import recordings
 from navsense.core.errors import RecordingError
 from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Reading, TimeSlice
 from navsense.recordings import npz
+from navsense.recordings.leftovers import recover
 from navsense.recordings.summary import read_summary
 from navsense.sensors.base import Sensor
 from navsense.sensors.imu import Imu
@@ -151,8 +152,10 @@ def test_write_error_of_another_output_keeps_this_recording(builders: ModuleType
 
 
 def test_error_on_close_does_not_hide_the_first_error(
-    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The second error is logged with the command that recovers the recording."""
+
     def fail_with_full_disk(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -162,7 +165,13 @@ def test_error_on_close_does_not_hide_the_first_error(
         writer.write(builders.make_time_slice(0))
         monkeypatch.setattr(npz.DiskArray, "write", fail_with_full_disk)
         raise RuntimeError("elsewhere")
-    assert not list(tmp_path.iterdir())
+    assert "no space left on device; free some space" in caplog.text
+    assert f"recover the written part with: navsense recover {path}" in caplog.text
+    monkeypatch.undo()
+    recover(path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run-recovered.npz"]
+    imu = builders.make_time_slice(0).readings[builders.IMU]
+    np.testing.assert_array_equal(ns.open(tmp_path / "run-recovered.npz")[builders.IMU].stamp, imu.stamp)
 
 
 def test_interrupt_within_a_slice_leaves_complete_slices(
@@ -390,14 +399,15 @@ def test_changed_array_shape_or_duplicate_name_is_an_error(builders: ModuleType,
     writer.write(builders.make_time_slice(0))
     time_slice = builders.make_time_slice(1)
     time_slice.readings[builders.MAG].arrays["field"] = np.zeros((10, 2))
-    with pytest.raises(RecordingError, match="shape"):
+    with pytest.raises(RecordingError, match=r"shape.*; recover the written part with: navsense recover "):
         writer.write(time_slice)
+    recover(path)
     writer = recordings.open_writer(path, recordings.RecordedRun(builders.make_world(), duration=3.0))
     time_slice = builders.make_time_slice(0)
     time_slice.readings[builders.MAG].arrays["time"] = np.zeros((10, 2))
     with pytest.raises(RecordingError, match="taken"):
         writer.write(time_slice)
-    assert not list(tmp_path.iterdir())
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run-recovered.npz"]
 
 
 def test_info_of_an_archive(builders: ModuleType, tmp_path: Path) -> None:

@@ -533,7 +533,7 @@ def test_full_disk_is_an_error(builders: ModuleType, tmp_path: Path, monkeypatch
     complete = path.stat().st_size
     path.unlink()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    for rows, limit in ((400, 2000), (400, 200_000), (10**6, 2000), (10**6, 0), (10**6, complete - 50)):
+    for rows, limit in ((400, 2000), (10**6, 2000), (10**6, 0), (10**6, complete - 50)):
         monkeypatch.setattr(parquet, "GROUP_ROWS", rows)
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
@@ -555,6 +555,34 @@ def test_full_disk_is_an_error(builders: ModuleType, tmp_path: Path, monkeypatch
         writer.abort()
         writer.close()
     gc.collect()
+
+
+@pytest.mark.requirement("REC-1:parquet")
+def test_full_disk_keeps_the_row_groups_before(
+    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The space of the footer is reserved. The reserved space of a complete file is given back."""
+    monkeypatch.setattr(parquet, "GROUP_ROWS", 400)
+    write(builders, tmp_path / "all.parquet", seconds=30)
+    path, known = tmp_path / "run.parquet", ns.open(tmp_path / "all.parquet")
+    size = (tmp_path / "all.parquet").stat().st_size
+    assert (tmp_path / "all.parquet").read_bytes()[-4:] == b"PAR1"
+    limits, counts = resource.getrlimit(resource.RLIMIT_FSIZE), []
+    for limit in (size // 3, size // 2, size - 50):
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
+            with pytest.raises(RecordingError, match=r"too large; .*; the file has the first \d+ rows$"):
+                write(builders, path, seconds=30)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert path.stat().st_size <= limit
+        assert [file.name for file in sorted(tmp_path.iterdir())] == ["all.parquet", "run.parquet"]
+        found = ns.open(path)
+        counts.append(sum(reading.time.size for reading in found.values()))
+        for name, reading in found.items():
+            np.testing.assert_array_equal(reading.stamp, known[name].stamp[: reading.time.size])
+    assert 0 < counts[0] < counts[1] < counts[2]
+    assert counts[2] > 0.7 * sum(reading.time.size for reading in known.values())
 
 
 def test_unwritable_paths_are_errors(builders: ModuleType, tmp_path: Path) -> None:

@@ -518,6 +518,28 @@ def test_poses_alone_are_refused_for_a_faster_imu(
 
 
 @pytest.mark.requirement("LIV-7")
+def test_velocity_that_contradicts_the_poses_is_a_warning(
+    connect: Callable[[States], list[ListSubscriber]], world: ns.World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One warning names the topic and both displacements."""
+    states = [
+        (
+            START + k * SECOND // 20,
+            ns.State(ns.Pose((0.1 * k, 0.0, 0.0)), velocity=(0.0, 2.0, 0.0), angular_velocity=(0, 0, 0)),
+        )
+        for k in range(200)
+    ]
+    connect(states)
+    ns.record(world, tmp_path / "a.npz", 9.0, motion={"robot": "list://"})
+    problem = "list://: topic /odom: in 1.25 s the poses move by (2.5, 0, 0) m, their velocities by (0, 2.5, 0); check"
+    assert caplog.text.count(problem) == 1
+    connect(make_states(100.0, 4.0))
+    caplog.clear()
+    ns.record(world, tmp_path / "b.npz", 3.9, motion={"robot": "list://"})
+    assert "the poses move" not in caplog.text
+
+
+@pytest.mark.requirement("LIV-7")
 def test_clock_that_jumps_back_ends_the_run(
     connect: Callable[[States], list[ListSubscriber]], world: ns.World, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

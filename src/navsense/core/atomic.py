@@ -397,6 +397,10 @@ class HiddenFolder:
         if self._locks:
             with contextlib.suppress(OSError):
                 remove_hidden_folder(self.folder)
+        self.keep()
+
+    def keep(self) -> None:
+        """Release the locks and keep the folder as a crash leaves it, for `navsense recover`."""
         for lock in self._locks:
             lock.release()
         self._locks = []

@@ -5,7 +5,7 @@ from navsense.motion.derived import AttachedMotion, attach
 from navsense.motion.driven import state_row
 from navsense.motion.joints import JointMotion, JointTrack, joint_positions
 from navsense.motion.logs import load
-from navsense.motion.received import ReceivedMotion
+from navsense.motion.received_motion import ReceivedMotion
 from navsense.motion.replay import Replay, from_arrays
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import Trajectory, waypoints

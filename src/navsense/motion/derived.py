@@ -23,7 +23,7 @@ from navsense.core.summaries import format_spec, format_spec_html
 from navsense.core.typing import FloatArray, Quaternions, Times, Vectors
 from navsense.motion.base import HasSource, LogSource, Motion, MotionBlock, empty_arrays, pose_row
 from navsense.motion.joints import JointMotion
-from navsense.motion.received import ReceivedMotion
+from navsense.motion.received_motion import ReceivedMotion
 from navsense.motion.replay import Replay
 from navsense.motion.stationary import Stationary
 from navsense.motion.trajectory import Trajectory

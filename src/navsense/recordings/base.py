@@ -93,6 +93,16 @@ def make_no_thread_error(where: Where) -> RecordingError:
     return RecordingError(what, where=where, remedy="end other programs or raise the limit on processes (ulimit -u)")
 
 
+def format_rescue(path: Path) -> str:
+    """Return the command that recovers what was written of a recording before an error.
+
+    >>> from navsense.recordings.base import format_rescue
+    >>> format_rescue(Path("run.npz"))
+    'recover the written part with: navsense recover run.npz'
+    """
+    return f"recover the written part with: navsense recover {path}"
+
+
 RECOVERABLE_SUFFIX = ".mcap"
 """Suffix of the format from which recovery returns all complete chunks. It is recommended for long runs."""
 
@@ -287,11 +297,14 @@ Arguments = ParamSpec("Arguments")
 class PendingRecording(ABC):
     """A recording that is written under another name. `AtomicWriter` calls all methods from one thread.
 
-    An error in `append` removes the recording. `is_open` is true until the recording is complete or removed,
-    `has_content` after the first time slice.
+    After an error in `append` or `complete`, `keep` closes the recording and keeps the time slices before.
+
+    is_open: true until the recording is complete or closed.
+    has_content: true after the first time slice.
+    rescue: after an error, what was kept and how to get it; "" for nothing.
     """
 
-    is_open, has_content = True, False
+    is_open, has_content, rescue = True, False, ""
     path: Path
 
     @abstractmethod
@@ -306,24 +319,42 @@ class PendingRecording(ABC):
     def release(self) -> None:
         """Close all files, and remove those that are not complete. Never raises."""
 
+    def keep_content(self) -> str:
+        """Close all files after an error and keep those that can be read or recovered. Never raises.
+
+        Returns the text for `rescue`. By default nothing is kept: returns "", and `release` removes the files.
+        """
+        return ""
+
     def write(self, time_slice: TimeSlice) -> None:
-        """Append a time slice. An error removes the recording."""
+        """Append a time slice. An error closes the recording."""
         try:
             self.append(time_slice)
         except BaseException:
-            self.discard()
+            self.keep()
             raise
         self.has_content = True
 
     def finish(self, *, keep_empty: bool = True) -> None:
         """Complete the recording and give it its name; with `keep_empty` false, remove one without time slices."""
         if not self.is_open:
-            raise make_closed_error(self.path)
+            if keep_empty:
+                raise make_closed_error(self.path)
+            return
         try:
             if keep_empty or self.has_content:
                 self.complete()
-        finally:
-            self.discard()
+        except BaseException:
+            self.keep()
+            raise
+        self.discard()
+
+    def keep(self) -> None:
+        """Close the recording after an error, and keep the time slices before it. Never raises."""
+        self.is_open = False
+        self.rescue = self.keep_content() if self.has_content else ""
+        if not self.rescue:
+            self.release()
 
     def discard(self) -> None:
         """Close the recording, and remove it if it is not complete. Never raises."""
@@ -410,14 +441,24 @@ class AtomicWriter(RecordingWriter):
         """Write a time slice. If it is interrupted, it is complete."""
         if self._closed or not self._recording.is_open:
             raise make_closed_error(self._path)
-        with add_path_to_errors(self._path):
+        with add_path_to_errors(self._path), self._add_rescue():
             self._run(self._recording.write, time_slice)
+
+    @contextlib.contextmanager
+    def _add_rescue(self) -> Iterator[None]:
+        """Add to an error how to get the time slices that were kept."""
+        try:
+            yield
+        except RecordingError as error:
+            error.rescue = error.rescue or self._recording.rescue
+            raise
 
     def _finish(self, call: Callable[Arguments, None], *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         if not self._closed:
             self._closed = True
             try:
-                self._run(call, *args, **kwargs)
+                with self._add_rescue():
+                    self._run(call, *args, **kwargs)
             finally:
                 self._thread.shutdown(wait=False)
 

@@ -7,7 +7,8 @@
     NAME/navsense.json           the metadata, as in an archive of NumPy
 
 Columns have the names of a Parquet table; `::` in names becomes `.`. Numbers are the shortest decimals that give the
-same bits. The folder gets its name when it is complete. After an error elsewhere it holds the time slices before it.
+same bits. The folder gets its name when it is complete. After an error elsewhere it holds the time slices before it. If
+a write fails, the hidden folder remains for `navsense recover`.
 """
 
 from __future__ import annotations
@@ -47,11 +48,12 @@ from navsense.recordings.base import (
     AtomicWriter,
     PendingArrays,
     find_hidden_recording_remedy,
+    format_rescue,
     make_folder_error,
     make_os_error,
     open_for_reading,
 )
-from navsense.recordings.dataset import Dataset
+from navsense.recordings.dataset import Dataset, LinkSelection, select_links
 from navsense.recordings.format import (
     LOSSLESS,
     Capability,
@@ -208,6 +210,11 @@ class TableFolder:
         check_table_folder(self.path, self.format_name)
         self._work.commit(self.content)
 
+    def keep(self) -> str:
+        """Keep the hidden folder for `navsense recover`, and return that command. Never raises."""
+        self._work.keep()
+        return format_rescue(self.path)
+
     def discard(self) -> None:
         """Remove the hidden folder. Never raises."""
         self._work.release()
@@ -280,6 +287,10 @@ class PendingCsv(PendingArrays):
         self.save_metadata()
         self._folder.finish()
 
+    def keep_content(self) -> str:
+        """Keep the tables for `navsense recover`. Never raises."""
+        return self._folder.keep()
+
     def release(self) -> None:
         """Remove the hidden folder. Never raises."""
         self._folder.discard()
@@ -304,11 +315,17 @@ def read_metadata(folder: Path) -> dict[str, Any]:
         raise metadata.make_damaged_error(folder, error) from error
 
 
-def read(path: Path) -> Dataset:
-    """Return the recording in a folder of CSV tables, bit for bit. Raises `RecordingError`."""
+def read(path: Path, select: LinkSelection | None = None) -> Dataset:
+    """Return the recording in a folder of CSV tables, bit for bit; with `select` the truth of these links alone.
+
+    Raises `RecordingError`.
+    """
     folder = find_folder(path)
     meta = {key: value for key, value in read_metadata(folder).items() if key != FILES}
     try:
+        links = None if select is None else select_links(meta, select)
+        if links is not None:
+            return Dataset({}, {name: _read_truth(folder, name, meta["epoch"]) for name in links}, meta)
         readings = {name: _read_reading(folder, name, data) for name, data in meta["sensors"].items()}
         truth = {name: _read_truth(folder, name, meta["epoch"]) for name in meta["links"]}
         current = _read_current(folder, meta["current"]) if meta.get("current") else None
@@ -436,6 +453,7 @@ FORMAT = Format(
     suffixes=(".csv",),
     capabilities=LOSSLESS | {Capability.RECOVERY},
     read=read,
+    read_truth=read,
     open_writer=lambda path, recorded_run: AtomicWriter(path, lambda: PendingCsv(path, recorded_run)),
     is_folder=True,
     folder_files=(METADATA_FILE,),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -191,6 +191,17 @@ def list_canonical_links(metadata: Mapping[str, Any], links: Container[str]) -> 
     entries = [model for model in models if isinstance(model, Mapping)] if isinstance(models, list) else []
     names = ((str(model.get("name")), str(model.get("canonical_link"))) for model in entries)
     return {model: link for model, link in names if link in links}
+
+
+LinkSelection = Callable[[World], Iterable[str]]
+"""Returns the names of links of a world."""
+
+
+def select_links(metadata: Mapping[str, Any], select: LinkSelection) -> list[str] | None:
+    """Return the links that `select` returns, of those with truth; None if the recording does not store its world."""
+    data = metadata.get(WORLD_JSON_KEY)
+    stored = None if data is None else world_from_json(data)
+    return None if stored is None else [link for link in select(stored.world) if link in metadata["links"]]
 
 
 RowsT = TypeVar("RowsT", Reading, Truth, Current)

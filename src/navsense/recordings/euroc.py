@@ -218,6 +218,10 @@ class PendingEuroc(PendingRecording):
             self._folder.write(f"{MAV_FOLDER}/{STATE_FOLDER}/sensor.yaml", format_state_yaml())
         self._folder.finish()
 
+    def keep_content(self) -> str:
+        """Keep the tables for `navsense recover`. Never raises."""
+        return self._folder.keep()
+
     def release(self) -> None:
         """Remove the hidden folder. Never raises."""
         self._folder.discard()

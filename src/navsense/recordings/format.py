@@ -21,7 +21,7 @@ from navsense.core.plugins import load_plugin
 from navsense.core.readings import Reading
 from navsense.core.text import format_count
 from navsense.recordings.channels import IndexedReader, MessageCopy, MessageReader
-from navsense.recordings.dataset import Dataset
+from navsense.recordings.dataset import Dataset, LinkSelection
 from navsense.recordings.info import RecordedRun, RecordingSummary, RecordingWriter
 from navsense.world import MountedSensor, World
 
@@ -138,6 +138,8 @@ class Format:
     suffixes: of file names, in lower case with the dot; "" for a folder without a suffix. A longer suffix wins.
     capabilities: the content that the format supports. `convert` reports the rest as lost.
     read: returns a recording; raises `RecordingError` for another file, and for formats that are only written.
+    read_truth: returns a recording with the truth of the links that a function selects from its world, and without
+        readings. None: `read` is used. A motion is read by this function.
     open_writer: opens a recording for writing; None for formats that are only read.
     summarize: returns the content of a recording; None: computed from the result of `read`.
     unit: noun of the entries that `navsense info` counts: "row", "message" or "record".
@@ -169,6 +171,7 @@ class Format:
     suffixes: tuple[str, ...]
     capabilities: frozenset[Capability]
     read: Callable[[Path], Dataset]
+    read_truth: Callable[[Path, LinkSelection], Dataset] | None = None
     open_writer: Callable[[Path, RecordedRun], RecordingWriter] | None = None
     summarize: Callable[[Path], RecordingSummary] | None = None
     unit: str = "row"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -21,6 +21,8 @@ from navsense.world import World
 
 if TYPE_CHECKING:
     from navsense.simulation.session import Session
+
+LOG = logging.getLogger(__name__)
 
 ROS_KEY = "ros"
 """Metadata key of the ROS 2 distribution of the message definitions."""
@@ -127,9 +129,10 @@ class RecordingWriter(ABC):
         if kind is None:
             self.close()
         else:
-            # The caller gets the error that ended the run.
-            with contextlib.suppress(Exception):
+            try:
                 self.salvage()
+            except Exception as salvage_error:  # noqa: BLE001 - the caller gets the error that ended the run
+                LOG.warning("%s", salvage_error)
 
     @abstractmethod
     def write(self, time_slice: TimeSlice) -> None:
@@ -144,7 +147,7 @@ class RecordingWriter(ABC):
         """End the recording at once. Never raises.
 
         An MCAP file gets its summary and the log of an instrument is closed: both keep their time slices. Any other
-        recording is removed.
+        recording is removed, unless a write has failed: then its written part remains.
         """
 
     def salvage(self) -> None:

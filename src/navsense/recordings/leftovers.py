@@ -1,4 +1,6 @@
-"""Crashed recordings: hidden folders next to the recording, and truncated files.
+"""Truncated recordings: hidden folders next to the recording, and truncated files.
+
+A killed process leaves one, and so does a write that fails, for example on a full disk.
 
 | format | recovered content |
 |---|---|
@@ -6,7 +8,7 @@
 | `.bag` | all complete chunks |
 | `.db3` | all committed transactions |
 | `.npz`, `.csv`, `.euroc` | all rows that are complete in every array of a sensor |
-| `.parquet` | nothing: a file without its footer cannot be read |
+| `.parquet` | nothing of a killed process: a file without its footer cannot be read |
 
 The formats declare this as `Format.recovery`.
 """

@@ -15,7 +15,7 @@ from navsense.messages.base import AGE, IS_ON
 from navsense.messages.cdr import encode
 from navsense.recordings import gazebo, metadata
 from navsense.recordings.channels import ROS1, MessageReader
-from navsense.recordings.dataset import Dataset, collect
+from navsense.recordings.dataset import Dataset, LinkSelection, collect
 from navsense.recordings.format import Capability, Format, Recovery, list_missing_groups
 from navsense.recordings.gazebo import GazeboWriter
 from navsense.recordings.info import RecordedRun
@@ -41,9 +41,12 @@ from navsense.recordings.summary import summarize_messages
 from navsense.world import MountedSensor
 
 
-def read(path: Path) -> Dataset:
-    """Return the readings and the truth in the messages of a recording. Raises `RecordingError`."""
-    with open_readings(path) as assembler:
+def read(path: Path, select: LinkSelection | None = None) -> Dataset:
+    """Return the readings and the truth in the messages of a recording; with `select` the truth of these links alone.
+
+    Raises `RecordingError`.
+    """
+    with open_readings(path, select) as assembler:
         readings, truth, current = collect(assembler.iter_slices())
         recorded_run = assembler.recorded_run
         sensors = {
@@ -95,6 +98,7 @@ MESSAGES = Format(
     suffixes=(),
     capabilities=ROS_MESSAGES,
     read=read,
+    read_truth=read,
     summarize=summarize_messages,
     unit="message",
     list_lost=list_lost,

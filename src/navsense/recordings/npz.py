@@ -4,18 +4,19 @@ Keys are `SENSOR/NAME`, `SENSOR/ideal/NAME`, `SENSOR/bias/NAME`, `SENSOR/turn_on
 `SENSOR/time`, `SENSOR/clock_error`, `SENSOR/valid`, `SENSOR/emitted`, `truth/LINK/NAME`, `current/time`,
 `current/velocity`, `current/layers`, and `meta`, a JSON text with units, frames and the run. Time slices are appended
 to files in a hidden directory next to the target, so that memory stays within one time slice. The archive gets its name
-when it is complete. After an error elsewhere it holds the time slices that were written before.
+when it is complete. After an error elsewhere it holds the time slices that were written before. If a write fails, the
+hidden directory remains for `navsense recover`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -29,8 +30,14 @@ from navsense.core.readings import ARRAY_GROUPS, TRUTH_ARRAYS, Current, Reading,
 from navsense.core.typing import AnyArray, FloatArray
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import EntryMetadata, list_entries, make_current, make_reading, make_truth
-from navsense.recordings.base import AtomicWriter, PendingArrays, find_unrecoverable_remedy, open_for_reading
-from navsense.recordings.dataset import Dataset
+from navsense.recordings.base import (
+    AtomicWriter,
+    PendingArrays,
+    find_unrecoverable_remedy,
+    format_rescue,
+    open_for_reading,
+)
+from navsense.recordings.dataset import Dataset, LinkSelection, select_links
 from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery, RecoveryResult
 from navsense.recordings.info import WORLD_JSON_KEY, RecordedRun, RecordingSummary, SummaryEntry
 from navsense.recordings.summary import make_summary
@@ -173,9 +180,20 @@ class PendingNpz(PendingArrays):
 
     def complete(self) -> None:
         """Write the archive and give it its name."""
-        archive = self._work.folder / "archive.npz"
-        write_archive(archive, self._arrays, self._metadata.format())
-        self._work.commit(archive)
+        write_archive(self._archive, self._arrays, self._metadata.format())
+        self._work.commit(self._archive)
+
+    @property
+    def _archive(self) -> Path:
+        """The archive before it gets its name."""
+        return self._work.folder / "archive.npz"
+
+    def keep_content(self) -> str:
+        """Keep the files of the arrays for `navsense recover`. Never raises."""
+        with contextlib.suppress(OSError):
+            self._archive.unlink(missing_ok=True)  # incomplete, and the disk may be full
+        self._work.keep()
+        return format_rescue(self.path)
 
     def release(self) -> None:
         """Remove the unfinished archive. Never raises."""
@@ -268,7 +286,7 @@ def make_entry(key: str) -> zipfile.ZipInfo:
     return zipfile.ZipInfo(key + ".npy")
 
 
-@contextmanager
+@contextlib.contextmanager
 def _open_archive(path: Path) -> Iterator[Mapping[str, AnyArray]]:
     """Yield the arrays of an archive. Any error of a damaged archive becomes a `RecordingError`."""
     with open_for_reading(path) as file:
@@ -378,6 +396,16 @@ def read(path: Path) -> Dataset:
         return Dataset(readings, truth, meta, current)
 
 
+def read_truth(path: Path, select: LinkSelection) -> Dataset:
+    """Return the truth of the selected links, and no reading. Raises `RecordingError`."""
+    with _open_archive(path) as archive:
+        meta = _read_metadata(archive)
+        links = select_links(meta, select)
+        if links is not None:
+            return Dataset({}, {name: _read_truth(archive, name, meta["epoch"]) for name in links}, meta)
+    return read(path)
+
+
 def summarize(path: Path) -> RecordingSummary:
     """Return what an archive holds. Only the headers of the arrays and the times are read."""
     with _open_archive(path) as archive:
@@ -404,6 +432,7 @@ FORMAT = Format(
     suffixes=(".npz",),
     capabilities=LOSSLESS | {Capability.RUNS, Capability.RECOVERY},
     read=read,
+    read_truth=read_truth,
     open_writer=lambda path, recorded_run: AtomicWriter(path, lambda: PendingNpz(path, recorded_run)),
     summarize=summarize,
     recovery=Recovery((STATE_FILE,), recover, magic=b"PK"),

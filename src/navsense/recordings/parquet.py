@@ -7,11 +7,15 @@
 Truth is equal in all runs and stored once, under the first run. A column is null in rows of series without its
 array. The metadata has the key `navsense`, as in an archive of NumPy. Memory stays within one row group and one time
 slice. The file is hidden until it is complete. After an error elsewhere it holds the time slices before it.
+
+A Parquet file cannot be read without its footer. The space for a row group and for the footer is therefore reserved
+before the row group is written. If the disk is full, the file is completed with the row groups before.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,6 +29,7 @@ from navsense.core.atomic import HiddenFolder
 from navsense.core.errors import DamagedError, RecordingError, Where
 from navsense.core.inputs import expansion_problem
 from navsense.core.readings import ARRAY_GROUPS, Current, Reading, TimeSlice, Truth, make_all_true, to_nanoseconds
+from navsense.core.text import format_count
 from navsense.core.typing import AnyArray, FloatArray, IntArray
 from navsense.recordings import metadata
 from navsense.recordings.array_columns import (
@@ -41,7 +46,7 @@ from navsense.recordings.array_columns import (
     select_component,
 )
 from navsense.recordings.base import AtomicWriter, PendingRecording, find_unrecoverable_remedy, open_for_reading
-from navsense.recordings.dataset import Dataset
+from navsense.recordings.dataset import Dataset, LinkSelection, select_links
 from navsense.recordings.format import LOSSLESS, Capability, Format, Recovery
 from navsense.recordings.info import RecordedRun, RecordingSummary, SummaryEntry
 from navsense.recordings.summary import make_summary
@@ -65,6 +70,9 @@ NUMBER_COLUMNS: Mapping[str, type[np.generic]] = {
 
 RESERVED_NAMES = frozenset((*TEXT_COLUMNS, *NUMBER_COLUMNS, *ARRAY_GROUPS[1:], "truth"))
 """Names that an output of a sensor cannot have in a table."""
+
+FOOTER_BYTES = 256
+"""More than the bytes of the footer for a column of a row group: offsets, sizes, encodings and statistics."""
 
 GROUP_ORDER = {group: position for position, group in enumerate(ARRAY_GROUPS)}
 """Position of the columns of a group: measured values and truth first, then ideal values, biases and faults."""
@@ -192,6 +200,7 @@ class PendingParquet(PendingRecording):
             raise
         self._writer: Any = None
         self._schema: Any = None
+        self._row_count = self._group_count = 0
         self._columns: dict[str, ColumnType] = {}
         self._buffers: dict[RowLabels, RowBuffer] = {}
         self._metadata = EntryMetadata(path, recorded_run)
@@ -352,9 +361,47 @@ class PendingParquet(PendingRecording):
                 for rows in buffers.values()
             ]
             arrays.append(pa.chunked_array(parts, type=field.type))
-        self._writer.write_table(pa.Table.from_arrays(arrays, schema=schema), row_group_size=sum(counts))
+        table = pa.Table.from_arrays(arrays, schema=schema)
+        self._reserve(table)
+        self._writer.write_table(table, row_group_size=table.num_rows)
+        self._row_count, self._group_count = self._row_count + table.num_rows, self._group_count + 1
         for rows in buffers.values():
             rows.count = 0
+
+    def _reserve(self, table: Any) -> None:
+        """Reserve space on the disk for a row group and the footer. Raises `OSError` if the disk is full."""
+        columns = table.num_columns
+        footer = FOOTER_BYTES * columns * (self._group_count + 2) + len(self._metadata.format())
+        size: int = self._file.tell()
+        # Encoding and compression add less than a twentieth, and headers of pages.
+        limit = int(1.05 * table.nbytes) + FOOTER_BYTES * columns
+        try:
+            self._allocate(size + limit + footer)
+        except OSError:
+            sink = self._pa.MockOutputStream()  # counts the bytes of the encoded row group
+            with self._open_writer(sink) as writer:
+                writer.write_table(table, row_group_size=table.num_rows)
+            self._allocate(size + sink.size() + footer)
+
+    def _allocate(self, size: int) -> None:
+        """Reserve space for a file of `size` bytes, on file systems that can."""
+        with self._part.open("ab") as file:
+            try:
+                os.posix_fallocate(file.fileno(), 0, size)
+            except OSError as error:
+                if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):
+                    raise
+
+    def _open_writer(self, sink: Any) -> Any:
+        """Return a writer of the table to a file of Arrow."""
+        return self._pa.parquet.ParquetWriter(
+            sink,
+            self._schema,
+            compression="zstd",
+            use_dictionary=list(TEXT_COLUMNS),
+            column_encoding=list_column_encodings(self._columns),
+            write_page_checksum=True,
+        )
 
     def _get_schema(self) -> Any:
         """Return the schema. The first call opens the writer, and no column can be added afterwards."""
@@ -368,23 +415,34 @@ class PendingParquet(PendingRecording):
             order = sorted(self._columns, key=lambda name: GROUP_ORDER.get(name.partition(".")[0], 0))
             fields += [pa.field(name, pa.from_numpy_dtype(self._columns[name].dtype)) for name in order]
             self._schema = pa.schema(fields)
-            self._writer = pa.parquet.ParquetWriter(
-                self._file,
-                self._schema,
-                compression="zstd",
-                use_dictionary=list(TEXT_COLUMNS),
-                column_encoding=list_column_encodings(self._columns),
-                write_page_checksum=True,
-            )
+            self._writer = self._open_writer(self._file)
         return self._schema
 
     def complete(self) -> None:
         """Write the remaining rows and the footer, and give the file its name."""
         self._flush()
+        self._write_footer()
+
+    def _write_footer(self) -> None:
+        """Write the footer, and give the file its name."""
         self._writer.add_key_value_metadata({"navsense": self._metadata.format()})
         self._writer.close()
+        size = self._file.tell()
         self._file.close()
+        os.truncate(self._part, size)  # without the rest of the reserved space
         self._work.commit(self._part)
+
+    def keep_content(self) -> str:
+        """Complete the file with the row groups that were written. Never raises."""
+        self._buffers.clear()
+        if not self._group_count:
+            return ""
+        try:
+            self._write_footer()
+        except Exception:  # noqa: BLE001 - a write failed although its space was reserved
+            return ""
+        self._work.release()
+        return f"the file has the first {format_count(self._row_count, 'row')}"
 
     def release(self) -> None:
         """Close the file, and remove it if it is not complete. Never raises."""
@@ -555,30 +613,46 @@ def _make_current(rows: SeriesRows, current_metadata: Mapping[str, Any], runs: S
     return make_current(current_metadata, times[0], groups["truth"])
 
 
-def read(path: Path) -> Dataset:
-    """Return the recording in a Parquet file, bit for bit. Raises `RecordingError`."""
+def read(path: Path, select: LinkSelection | None = None) -> Dataset:
+    """Return the recording in a Parquet file, bit for bit; with `select` the truth of these links alone.
+
+    Raises `RecordingError`.
+    """
     with open_table(path) as table:
-        meta = read_metadata(table)
+        meta, parts = read_metadata(table), dict[SeriesKey, Sequence[ArrayComponent]]()
+        links = None if select is None else select_links(meta, select)
+        if links is not None:
+            parts = {("truth", name): TRUTH_COMPONENTS for name in links}
+            series = _read_series(table, parts, skips_others=True)
+            return Dataset({}, {name: _make_truth(series["truth", name], name, meta["epoch"]) for name in links}, meta)
         sensors, runs, epoch, flow = meta["sensors"], meta["runs"], meta["epoch"], meta.get("current")
-        parts: dict[SeriesKey, Sequence[ArrayComponent]]
         parts = {
             ("reading", name): list_sensor_components(sensor_metadata) for name, sensor_metadata in sensors.items()
         }
         parts |= {("truth", name): TRUTH_COMPONENTS for name in meta["links"]}
         if flow:
             parts["current", flow["topic"]] = list_current_components(flow)
-        empty = table.schema_arrow.empty_table()
-        series = {
-            row: SeriesRows(empty, row, (part.column for part in components)) for row, components in parts.items()
-        }
-        for i in range(table.num_row_groups):
-            group = table.read_row_group(i)
-            for row, rows in iter_spans(group):
-                series[row].add(group, rows)
+        series = _read_series(table, parts)
         readings = {name: _make_reading(series["reading", name], name, data, runs) for name, data in sensors.items()}
         truth = {name: _make_truth(series["truth", name], name, epoch) for name in meta["links"]}
         current = _make_current(series["current", flow["topic"]], flow, runs) if flow else None
         return Dataset(readings, truth, meta, current)
+
+
+def _read_series(
+    table: Any, parts: Mapping[SeriesKey, Sequence[ArrayComponent]], *, skips_others: bool = False
+) -> dict[SeriesKey, SeriesRows]:
+    """Return the rows of sensors and links; with `skips_others`, a row of another one is not an error."""
+    empty = table.schema_arrow.empty_table()
+    series = {row: SeriesRows(empty, row, (part.column for part in components)) for row, components in parts.items()}
+    components = (part.column for components in parts.values() for part in components)
+    columns = list(dict.fromkeys((*TEXT_COLUMNS, *NUMBER_COLUMNS, *components)))
+    for i in range(table.num_row_groups):
+        group = table.read_row_group(i, columns=columns)
+        for row, rows in iter_spans(group):
+            if row in series or not skips_others:
+                series[row].add(group, rows)
+    return series
 
 
 def summarize(path: Path) -> RecordingSummary:
@@ -599,6 +673,7 @@ FORMAT = Format(
     suffixes=(".parquet",),
     capabilities=LOSSLESS | {Capability.RUNS},
     read=read,
+    read_truth=read,
     open_writer=lambda path, recorded_run: AtomicWriter(path, lambda: PendingParquet(path, recorded_run)),
     summarize=summarize,
     check_path=lambda path, _: import_pyarrow(path),

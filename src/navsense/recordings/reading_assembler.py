@@ -53,6 +53,7 @@ from navsense.recordings.columns import (
     is_readable,
     join_columns,
 )
+from navsense.recordings.dataset import LinkSelection
 from navsense.recordings.info import DURATION_KEY, RecordedRun
 from navsense.recordings.message_recordings import open_messages, parse_stored_world
 from navsense.recordings.run_changes import CHANGES_TOPIC, change_from_json, read_changes
@@ -375,8 +376,8 @@ class ReadingAssembler:
     topic_notes: about topics that are not read, or have no message for some rows; complete after `iter_slices`.
     """
 
-    def __init__(self, reader: MessageReader) -> None:
-        """Assign the topics to sensors and links.
+    def __init__(self, reader: MessageReader, select: LinkSelection | None = None) -> None:
+        """Assign the topics to sensors and links; with `select` only to the links that it returns for the world.
 
         Raises `RecordingError` if the recording has neither a world nor messages.
         """
@@ -407,19 +408,21 @@ class ReadingAssembler:
         self._channels = {name: selected[topic] for topic, name in normalize_topics(selected).items()}
         self._buffers: dict[str, TopicBuffer] = {}
         self._marker_topics: set[str] = set()
-        sensors = map(self._make_sensor_assembler, self.world.sensors)
+        self._derives_fixed_links = select is None
+        sensors = map(self._make_sensor_assembler, self.world.sensors if select is None else ())
         self._sensors = [assembler for assembler in sensors if assembler is not None]
-        links = (self._make_link_assembler(link.name) for model in self.world.models for link in model.links)
+        names = (link.name for model in self.world.models for link in model.links)
+        links = map(self._make_link_assembler, names if select is None else select(self.world))
         self._links = [assembler for assembler in links if assembler is not None]
         self._current = self._make_buffer(
-            self._topics.current,
+            self._topics.current if select is None else "",
             world_messages.CURRENT_TYPE,
             lambda rows: {"velocity": world_messages.extract_current(rows)},
         )
         layers = self.world.current_topic.layers
         depth_count = len(layers.depths) if layers else 0
         self._layers = self._make_buffer(
-            self._topics.layers,
+            self._topics.layers if select is None else "",
             world_messages.CURRENT_LAYERS_TYPE,
             lambda rows: {"velocity": world_messages.extract_current_layers(rows, depth_count)},
         )
@@ -539,7 +542,7 @@ class ReadingAssembler:
         for link_assembler in self._links:
             if (rows := link_assembler.pop(self.time_base, last=last)) is not None:
                 truth[link_assembler.link] = rows
-        for model in self.world.models:
+        for model in self.world.models if self._derives_fixed_links else ():
             if model.canonical_link in truth and static_transforms.has_motion(model):
                 fixed = static_transforms.derive_fixed_links(model, truth[model.canonical_link])
                 truth |= {link: rows for link, rows in fixed.items() if link not in truth}
@@ -569,8 +572,8 @@ class ReadingAssembler:
 
 
 @contextmanager
-def open_readings(path: Path) -> Iterator[ReadingAssembler]:
-    """Yield the assembler of the readings in a recording of messages.
+def open_readings(path: Path, select: LinkSelection | None = None) -> Iterator[ReadingAssembler]:
+    """Yield the assembler of the readings in a recording of messages; with `select` of the truth of these links alone.
 
     Raises the errors of `open_messages`, and `RecordingError` for a format that navsense writes but does not read.
     """
@@ -579,7 +582,7 @@ def open_readings(path: Path) -> Iterator[ReadingAssembler]:
             what = f"holds {content}, which navsense writes but does not read"
             remedy = f"record to .mcap too, or list its contents with: navsense info {path}"
             raise RecordingError(what, where=reader.where, remedy=remedy)
-        yield ReadingAssembler(reader)
+        yield ReadingAssembler(reader, select)
 
 
 def _format_unread(channel: Channel) -> str:

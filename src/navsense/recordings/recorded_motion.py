@@ -3,7 +3,7 @@
     FILE    FILE:LINK    FILE:TOPIC    FILE?topic=TOPIC&frame=FRAME&type=TYPE    FILE?link=LINK
 
 A recording of a run that followed a live system has the states of that system as the truth of the link. They give the
-motion of that run to the last bit, at the same times: t = 0 is that of the recorded run, not the first state.
+motion of that run to the last bit. t = 0 is that of the recorded run, not the first state.
 
 A CSV or TUM file is a motion log (`motion.logs`). Other recordings give the truth of the only link that moves, or of
 the named link. Recordings of messages also give a topic, by name or if they have no truth. `TOPIC_READERS` lists the
@@ -24,7 +24,6 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from navsense import recordings
 from navsense.core.errors import MotionError, RecordingError, Where
 from navsense.core.inputs import path_exists
 from navsense.core.names import resolve_name
@@ -38,18 +37,19 @@ from navsense.messages.cdr import read_stamps
 from navsense.motion.base import NO_CONTEXT, LogContext, LogSource, LogStart, Motion
 from navsense.motion.derived import get_source
 from navsense.motion.logs import check_no_bandwidth, load_log
-from navsense.motion.received import ReceivedMotion
+from navsense.motion.received_motion import ReceivedMotion
 from navsense.motion.replay import Replay, from_arrays
 from navsense.motion.velocity_commands import VelocityCommands, velocity_commands
 from navsense.recordings import message_recordings, static_transforms
 from navsense.recordings.base import require_format
 from navsense.recordings.channels import Channel, MessageReader
 from navsense.recordings.columns import is_readable
-from navsense.recordings.dataset import Dataset
+from navsense.recordings.dataset import Dataset, LinkSelection
 from navsense.recordings.format import find_format_of_recording, get_storage_path, list_suffixes
 from navsense.recordings.gazebo_poses import GAZEBO_POSE_TYPES, has_gazebo_poses, read_entity_poses
 from navsense.recordings.quantities import POSE_TYPES, QUANTITIES, decode_topic, list_members, read_values
 from navsense.recordings.topic_names import TRUTH_PREFIX, format_topic_name
+from navsense.world import World
 
 
 @dataclass(frozen=True)
@@ -113,14 +113,14 @@ def load_motion(
         return load_log(file, context, bandwidth=bandwidth)
     try:
         is_message_recording = message_recordings.is_message_recording(file)
-        dataset = recordings.open(file) if not is_message_recording or _stores_states(file) else None
-        received = None if dataset is None else _read_states(dataset, file, query, bandwidth, context.model)
-        if received is not None:
-            return received
-        if is_message_recording or dataset is None:
+        if not is_message_recording or _stores_states(file):
+            received = _read_states(file, query, bandwidth, context.model)
+            if received is not None:
+                return received
+        if is_message_recording:
             motion, series = _read_messages(file, query, context, bandwidth)
         else:
-            motion, series = _read_truth(dataset, file, query, bandwidth)
+            motion, series = _read_truth(_open_truth(file, _list_links), file, query, bandwidth)
     except RecordingError as error:
         place, remedy = error.where or Where(str(file)), error.remedy
         raise MotionError(error.what, error.value, allowed=error.allowed, where=place, remedy=remedy) from error
@@ -252,9 +252,30 @@ def _stores_states(file: Path) -> bool:
     return any(isinstance(source, Mapping) and source.get("has_states") is True for source in sources)
 
 
-def _read_states(
-    recording: Dataset, file: Path, query: MotionQuery, bandwidth: float | None, moved_model: str
-) -> ReceivedMotion | None:
+def _list_links(world: World) -> list[str]:
+    """Return the names of all links."""
+    return [link.name for model in world.models for link in model.links]
+
+
+def _open_truth(file: Path, select: LinkSelection) -> Dataset:
+    """Return a recording with the truth of the selected links, without its readings if the format can omit them."""
+    recording_format = require_format(file)
+    return recording_format.read_truth(file, select) if recording_format.read_truth else recording_format.read(file)
+
+
+def _select_state_links(world: World, query: MotionQuery) -> dict[str, LogSource]:
+    """Return the source of each link that followed a live system and that the query selects."""
+    name = query.link or query.topic
+    links = {}
+    for model in world.models:
+        source, link = get_source(model.motion), model.canonical_link
+        names = ("", link, model.name, TRUTH_PREFIX + format_topic_name(model.name))
+        if source is not None and source.has_states and (name in names or link.endswith(f"::{name}")):
+            links[link] = source
+    return links
+
+
+def _read_states(file: Path, query: MotionQuery, bandwidth: float | None, moved_model: str) -> ReceivedMotion | None:
     """Return the motion of a link that followed a live system; None if the recording, or the query, has no such link.
 
     moved_model: the model that gets the motion. Without a query its link is selected, if the recording has it.
@@ -263,32 +284,26 @@ def _read_states(
     """
     if query.type or query.frame:
         return None
-    links = {}
-    for model in recording.world.models:
-        source = get_source(model.motion)
-        if source is not None and source.has_states and model.canonical_link in recording.truth:
-            links[model.canonical_link] = (model.name, source)
-    name = query.link or query.topic
-    selected = [
-        link
-        for link, (model, _) in links.items()
-        if name in ("", link, model, TRUTH_PREFIX + format_topic_name(model)) or link.endswith(f"::{name}")
-    ]
+    # Of an hour of a recording, the states of one link are a small part.
+    recording = _open_truth(file, lambda world: _select_state_links(world, query))
+    links = _select_state_links(recording.world, query)
+    selected = [link for link in links if link in recording.truth]
     if not selected:
         return None
-    if not name:
-        selected = [link for link in selected if links[link][0] == moved_model] or selected
+    if not (query.link or query.topic):
+        models = {model.canonical_link: model.name for model in recording.world.models}
+        selected = [link for link in selected if models[link] == moved_model] or selected
     if len(selected) > 1:
         allowed, remedy = f"must be one of {', '.join(links)}", f"write {file}?link={selected[0]}"
         raise MotionError("several links that followed a live system", allowed=allowed, remedy=remedy)
     if bandwidth is not None:
         allowed = "smooths poses, not the states of a live system"
         raise MotionError("bandwidth (Hz)", bandwidth, allowed=allowed, remedy="omit it")
-    truth, (_, source) = recording.truth[selected[0]], links[selected[0]]
+    truth, source = recording.truth[selected[0]], links[selected[0]]
     if truth.time.size < 2:
         raise MotionError(f"states of {selected[0]}", int(truth.time.size), allowed="must be at least 2")
     rows = np.hstack([getattr(truth, array) for array in TRUTH_ARRAYS])
-    motion = ReceivedMotion(float(truth.time[0]), rows[0], source)
+    motion = ReceivedMotion(float(truth.time[0]), rows[0], source, capacity=truth.time.size)
     for time, row in zip(truth.time[1:].tolist(), rows[1:], strict=True):
         motion.append(time, row)
     motion.finish()

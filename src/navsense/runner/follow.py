@@ -28,7 +28,8 @@ from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.motion.base import LogSource
 from navsense.motion.driven import state_row
 from navsense.motion.pose_derivatives import PoseDerivatives
-from navsense.motion.received import ReceivedMotion
+from navsense.motion.received_motion import ReceivedMotion
+from navsense.motion.velocity_check import VelocityCheck
 from navsense.sensors.base import get_max_age
 from navsense.sensors.imu import Imu
 from navsense.simulation.run_controls import ControlledRun, RunControls
@@ -89,6 +90,7 @@ class ModelFollower:
     _epoch_ns: int = 0
     _first_states: list[StampedState] = field(default_factory=list)
     _derivatives: PoseDerivatives | None = None
+    _velocity_check: VelocityCheck = field(default_factory=VelocityCheck)
     _last_stamp: int = -1
     _error: MotionError | None = None
     _has_invalid_state: bool = False
@@ -228,6 +230,8 @@ class ModelFollower:
                     self._has_invalid_state = True
                     LOG.warning("%s: %s: an invalid state is ignored: %s", *self._peer, error)
                 continue
+            if not self._velocity_check.is_done and (problem := self._velocity_check.add(t, row)):
+                LOG.warning("%s: %s: %s; check their axes, unit and delay", *self._peer, problem)
             for item in [(t, row)] if self._derivatives is None else self._derivatives.append(t, row):
                 if self._motion is None:
                     self._motion = ReceivedMotion(*item, LogSource(self.subscriber.url, self.subscriber.topic))

@@ -23,7 +23,7 @@ from navsense.core.readings import (
 )
 from navsense.core.ticks import Ticks, count_samples, make_ticks
 from navsense.core.typing import AnyArray
-from navsense.motion.received import ReceivedMotion
+from navsense.motion.received_motion import ReceivedMotion
 from navsense.sensors.base import get_flags
 from navsense.simulation.sensor_run import SensorBlock, compute_ideal
 from navsense.simulation.session import Session

@@ -31,7 +31,7 @@ from navsense.environment.current import realise
 from navsense.environment.current.base import list_random_names
 from navsense.motion.base import Motion
 from navsense.motion.derived import get_base, is_known_ahead
-from navsense.motion.received import ReceivedMotion
+from navsense.motion.received_motion import ReceivedMotion
 from navsense.sensors.base import UsesRayCasting, uses_current
 from navsense.simulation.motions import (
     NO_DRIVEN_LINKS,

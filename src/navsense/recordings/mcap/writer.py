@@ -37,7 +37,14 @@ from navsense.core.readings import TimeSlice
 from navsense.core.typing import AnyArray, ByteArray, UInt64Array
 from navsense.fault_file import list_faults
 from navsense.messages.cdr import FieldOffset, MessageEncoder, MessageRows, get_field, make_row_dtype
-from navsense.recordings.base import add_path_to_errors, check_recorded_run, is_recovered, make_os_error, write_all
+from navsense.recordings.base import (
+    add_path_to_errors,
+    check_recorded_run,
+    format_rescue,
+    is_recovered,
+    make_os_error,
+    write_all,
+)
 from navsense.recordings.channels import (
     CDR,
     QOS_KEY,
@@ -208,7 +215,7 @@ class McapFileWriter:
             return make_os_error(self._final_path, error)
         write_error = make_os_error(self.path, error)
         if self._chunk_indexes:
-            write_error.rescue = f"recover the written part with: navsense recover {self.path}"
+            write_error.rescue = format_rescue(self.path)
         return write_error
 
     def _truncate(self) -> None:

@@ -2,7 +2,7 @@
 
 Topics and messages are those of an MCAP recording. A bag stores one time per message, the log time. The definitions are
 in the bag, and so is the metadata, in ROS 1 as a message (see `metadata`). An incomplete bag is in a hidden folder
-next to the target.
+next to the target. If a write fails, the folder remains for `navsense recover`.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from navsense.recordings.base import (
     PendingRecording,
     check_output_file,
     check_recorded_run,
+    format_rescue,
     make_os_error,
 )
 from navsense.recordings.channels import CDR, ROS1, Channel, MessageReader, RawMessage, make_copy_metadata
@@ -181,6 +182,11 @@ class Ros1Bag:
                 chunk.connections[number] = cast("Any", range(len(entries)))
         self._first_open_chunk = len(self._writer.chunks) - 1
 
+    @property
+    def is_recoverable(self) -> bool:
+        """True if the file has a complete chunk."""
+        return self._first_open_chunk > 0
+
     def close(self) -> None:
         """Finish the file."""
         self._metadata_writer.write(max(self._start, 1))
@@ -200,7 +206,7 @@ class Ros2Bag:
 
     def __init__(self, path: Path, metadata: Mapping[str, str], *, is_recoverable: bool = False) -> None:
         """Make the writer; `open` creates the folder."""
-        self.path, self._is_recoverable = path, is_recoverable
+        self.path, self.is_recoverable = path, is_recoverable
         self._writer = _make_ros2_writer(path)
         for key, value in metadata.items():
             self._writer.set_custom_data(key, value)
@@ -214,10 +220,10 @@ class Ros2Bag:
         """Create the folder and the database."""
         with map_sqlite_errors():
             self._writer.open()
-            if self._is_recoverable:
+            if self.is_recoverable:
                 # A transaction survives a crash of the process. This does not wait for the disk.
                 self._database.execute("PRAGMA synchronous=OFF")
-        if self._is_recoverable:
+        if self.is_recoverable:
             atomic.save_text(self.path.parent / PENDING_METADATA_FILE, json.dumps(self._writer.custom_data))
 
     def add_connection(
@@ -239,7 +245,7 @@ class Ros2Bag:
         with map_sqlite_errors():
             for time, connection, data in messages:
                 self._writer.write(connection, time, data)
-            if self._is_recoverable:
+            if self.is_recoverable:
                 self._database.commit()
 
     def close(self) -> None:
@@ -348,7 +354,7 @@ class PendingBag(PendingRecording):
         self._write(self._builder.build_blocks(time_slice))
 
     def _write(self, blocks: list[MessageBlock]) -> None:
-        """Write blocks, their messages in order of arrival. After a failure of the disk the bag is removed."""
+        """Write blocks, their messages in order of arrival. A failure of the disk closes the bag."""
         messages: list[tuple[int, OutputChannel, bytes]] = []
         counts = dict(self._counts)
         for block in blocks:
@@ -366,7 +372,7 @@ class PendingBag(PendingRecording):
                 self._get_connection(block.channel)
             self._bag.write([(time, self._connections[channel.topic], data) for time, channel, data in messages])
         except BaseException:
-            self.discard()
+            self.keep()
             raise
         self._counts = counts
 
@@ -376,6 +382,15 @@ class PendingBag(PendingRecording):
         if not self._is_ros1:
             check_database_path(self.path)
         self._work.commit(self._bag.path)
+
+    def keep_content(self) -> str:
+        """Keep the complete chunks or transactions for `navsense recover`. Never raises."""
+        with contextlib.suppress(Exception):
+            self._bag.abort()
+        if not self._bag.is_recoverable:
+            return ""
+        self._work.keep()
+        return format_rescue(self.path)
 
     def release(self) -> None:
         """Remove an unfinished bag. Never raises."""

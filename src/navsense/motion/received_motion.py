@@ -1,8 +1,8 @@
 """Motion that follows the states of a live system, such as a simulator, as they arrive.
 
-The motion inside a step, between two states, is that of `navsense.motion.driven`, and missing quantities are derived as
-there. It does not depend on how the states are grouped when they arrive, so a recording of the states gives the same
-motion to the last bit.
+The motion inside a step, between two states, is that of `navsense.motion.driven`. Missing quantities are derived as
+there. The motion does not depend on how the states are grouped when they arrive. A recording of the states therefore
+gives the same motion to the last bit.
 
 The motion begins with the first state, at `start`. Before it, the frame stands still in the pose of the first state,
 and a run publishes nothing.
@@ -40,8 +40,10 @@ class ReceivedMotion:
     array([[1., 0., 0.]])
     """
 
-    def __init__(self, start: float, row: FloatArray, source: LogSource) -> None:
+    def __init__(self, start: float, row: FloatArray, source: LogSource, *, capacity: int = _INITIAL_CAPACITY) -> None:
         """Begin at `start` (s) with a state (19,), a row of `navsense.motion.driven.state_row`.
+
+        capacity: number of states for which room is made. It grows with the states.
 
         Raises `MotionError` for a start below 0.
         """
@@ -50,8 +52,9 @@ class ReceivedMotion:
         self.start, self.source = start, replace(source, has_states=True)
         self.end = math.inf
         # The step before the first one has length zero.
-        self._ends, self._rows = np.full(_INITIAL_CAPACITY, start), np.empty((_INITIAL_CAPACITY, STATE_SIZE))
-        self._turns = np.zeros((_INITIAL_CAPACITY, 3))
+        count = capacity + 1
+        self._ends, self._rows = np.full(count, start), np.empty((count, STATE_SIZE))
+        self._turns = np.zeros((count, 3))
         self._rows[:2] = row
         self._first: FloatArray | None = None
         self._early_blocks: dict[float, MotionBlock] = {}
