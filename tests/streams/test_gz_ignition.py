@@ -522,7 +522,7 @@ def test_service_tool_changes_the_current(tool: Path, tmp_path: Path) -> None:
         velocity = "data: 0.8, data: 1.25, data: -0.125"
         assert request("/set_current_velocity", ("Double_V", "Boolean"), velocity) == "data: true"
         names = ("speed", "horizontal_angle", "vertical_angle")
-        assert [controls.get_process(name).mean for name in names] == [0.8, 1.25, -0.125]
+        assert [controls.get_current_model(name)[0] for name in names] == [0.8, 1.25, -0.125]
         assert request("/set_current_horz_angle", ("Double", "Boolean"), "data: 0.5") == "data: true"
         model = "data: 0.5, data: 0.25, data: 0.75, data: 0, data: 0.125"
         assert request("/set_current_velocity_model", ("Double_V", "Boolean"), model) == "data: true"

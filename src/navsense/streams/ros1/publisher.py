@@ -247,7 +247,7 @@ class Ros1Publisher(Publisher):
             publication.packings[channel] = make_ros1_packing(channel.encoder)
         messages = encode(channel.encoder, self._limit_stamps(publication, block.stamp), block.arrays)
         rows = publication.packings[channel].pack(messages, publication.count)
-        if not publication.waiting:
+        if not publication.blocks:
             self._waiting.append(publication)
         publication.add(block.log_time, _add_lengths(rows))
         publication.count += count
@@ -271,7 +271,7 @@ class Ros1Publisher(Publisher):
         for publication in waiting:
             if packets := publication.take(end):
                 self._node.publish(publication.topic, packets)
-            if publication.waiting:
+            if publication.blocks:
                 self._waiting.append(publication)
 
     def close(self) -> None:
