@@ -28,6 +28,7 @@ from navsense.messages.cdr import MessageEncoder, encode
 from navsense.recordings.info import make_recorded_run
 from navsense.runner.run import Run
 from navsense.streams.ros2 import naming, publisher
+from navsense.streams.ros2 import url as ros2_url
 from tests.streams.network_namespace import network_namespace
 
 pytest.importorskip("cyclonedds", reason="needs cyclonedds (pip install 'navsense[ros2]')")
@@ -35,7 +36,7 @@ pytest.importorskip("cyclonedds", reason="needs cyclonedds (pip install 'navsens
 from cyclonedds.core import DDSException
 from cyclonedds.qos import Policy
 
-from tests.streams.ros2_peers import FastDdsSubscriber, Ros2Peer, build_fastdds_subscriber, wait_for
+from tests.streams.ros2_peers import FastDdsPeer, Ros2Peer, build_fastdds_peer, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 WORLD = ROOT / "examples" / "quadrotor.sdf"
@@ -96,14 +97,14 @@ def read_stamps(values: list[list[str]]) -> list[int]:
     return [int(seconds) * 10**9 + int(nanoseconds) for seconds, nanoseconds, *_ in values]
 
 
-def test_fast_dds_decodes_a_run_and_its_node(network: None, run: Run, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_fast_dds_decodes_a_run_and_its_node(network: None, run: Run, request: pytest.FixtureRequest) -> None:
     """The values, the node with its writers, the type hashes and the policies, seen by another implementation."""
-    program = build_fastdds_subscriber(tmp_path_factory.mktemp("fastdds"))
+    program = build_fastdds_peer(request.config)
     topics = [f"Imu:{IMU}", f"NavSatFix:{FIX}", "Clock:/clock", "TFMessage:/tf", "Odometry:/truth/quadrotor"]
     with (
-        FastDdsSubscriber(program, DOMAIN, topics) as subscriber,
+        FastDdsPeer(program, DOMAIN, topics) as subscriber,
         open_publisher(run, "node=auv/sensors&wait=60") as opened,
-        FastDdsSubscriber(program, DOMAIN, ["TFMessage:/tf_static"]) as late,
+        FastDdsPeer(program, DOMAIN, ["TFMessage:/tf_static"]) as late,
     ):
         lines = subscriber.lines
         opened.wait_for_subscriber()
@@ -281,10 +282,10 @@ def test_run_without_subscription_continues(network: None, run: Run, caplog: pyt
 def test_domain_of_the_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     _, url = streams.stream.parse_url("ros2://")
     monkeypatch.delenv("ROS_DOMAIN_ID", raising=False)
-    assert publisher.parse_domain(url) == 0
+    assert ros2_url.parse_domain(url) == 0
     monkeypatch.setenv("ROS_DOMAIN_ID", "42")
-    assert publisher.parse_domain(url) == 42
-    assert publisher.parse_domain(streams.stream.parse_url("ros2://?domain=3")[1]) == 3
+    assert ros2_url.parse_domain(url) == 42
+    assert ros2_url.parse_domain(streams.stream.parse_url("ros2://?domain=3")[1]) == 3
     monkeypatch.setenv("ROS_DOMAIN_ID", "x")
     with pytest.raises(RecordingError, match="ROS_DOMAIN_ID: x; must be a number from 0 to 232"):
         streams.check_url("ros2://")

@@ -19,7 +19,7 @@ from navsense.core.pose import Pose, rotate
 from navsense.core.typing import Vector
 from navsense.motion.driven import LIMITS, State
 from navsense.motion.velocity_commands import COMMAND_COLUMNS, USED_COMMANDS, CommandFollower
-from navsense.streams.ros1.states import Twist
+from navsense.streams.ros_messages import Twist
 from navsense.streams.subscriber import DrivenFrame
 
 STEP = 20_000_000

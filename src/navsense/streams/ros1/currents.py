@@ -23,9 +23,10 @@ from navsense.environment.current.replay import FRAMES
 from navsense.streams.current import CurrentSubscriber
 from navsense.streams.ros1.master import MasterError
 from navsense.streams.ros1.stamps import Stamps
-from navsense.streams.ros1.states import COVARIANCE_BYTES, Reader, normalize_type
-from navsense.streams.ros1.subscriber_node import NODE_OPTIONS, PublisherChoice, SubscriberNode
+from navsense.streams.ros1.subscriber_node import NODE_OPTIONS, SubscriberNode
 from navsense.streams.ros1.subscription import Connection, PeerError
+from navsense.streams.ros_messages import COVARIANCE_BYTES, Reader, normalize_type
+from navsense.streams.ros_motion import PublisherChoice
 from navsense.streams.stream import StreamUrl
 
 DEFAULT_TOPIC = "/hydrodynamics/current_velocity"

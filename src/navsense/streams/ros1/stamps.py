@@ -15,9 +15,12 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from navsense.streams.ros1.master import MasterError
-from navsense.streams.ros1.states import CLOCK_MD5, CLOCK_TYPE, decode_clock
-from navsense.streams.ros1.subscriber_node import PublisherChoice, SubscriberNode
-from navsense.streams.ros1.subscription import Connection, PeerError, Warnings
+from navsense.streams.ros1.md5 import CLOCK_MD5
+from navsense.streams.ros1.subscriber_node import SubscriberNode
+from navsense.streams.ros1.subscription import Connection, PeerError
+from navsense.streams.ros_messages import CLOCK_TYPE, Reader, decode_clock
+from navsense.streams.ros_motion import PublisherChoice
+from navsense.streams.warning_log import WarningLog
 
 LOG = logging.getLogger(__name__)
 
@@ -50,7 +53,7 @@ class ClockTopic:
         """Store the time of a message."""
         try:
             if self._choice.accepts(connection):
-                self.time = decode_clock(message)
+                self.time = decode_clock(Reader(message))
         except ValueError as error:
             raise PeerError(f"sent {error}") from error
 
@@ -68,7 +71,7 @@ class Stamps(Generic[Item]):
     def __init__(
         self,
         node: SubscriberNode,
-        warnings: Warnings,
+        warnings: WarningLog,
         topic: str,
         *,
         put: Callable[[int, Item], None],

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from navsense.streams.ros1 import xmlrpc
 from navsense.streams.ros1.header import format_header, parse_header
+from navsense.streams.warning_log import WarningLog
 
 LOG = logging.getLogger(__name__)
 
@@ -39,9 +40,6 @@ PART_TIMEOUT = 5.0
 
 MIN_RETRY, MAX_RETRY = 0.1, 5.0
 """Times (s) between two attempts to connect: the first, and the largest. Each is twice the one before."""
-
-MAX_WARNINGS = 20
-"""Number of warnings of one subscription."""
 
 
 class PeerError(Exception):
@@ -69,6 +67,11 @@ class Connection:
     socket: socket.socket | None = None
     thread: threading.Thread | None = None
 
+    @property
+    def is_active(self) -> bool:
+        """True until the publisher disconnects, or is not listed any more."""
+        return self.is_open and self.is_listed
+
     def __str__(self) -> str:
         """Return the name of the node, for messages."""
         return f"node {self.node}" if self.node else f"the node at {self.uri}"
@@ -90,23 +93,6 @@ class Receiver(Protocol):
         ...
 
 
-class Warnings:
-    """Logs each warning once, and a limited number of them."""
-
-    def __init__(self, name: str) -> None:
-        """Log messages begin with `name`."""
-        self._name = name
-        self._keys: set[tuple[str, str]] = set()
-
-    def add(self, cause: str, source: object, text: str) -> None:
-        """Log a warning about a peer, unless the same cause at the same peer was logged."""
-        key = (cause, str(source))
-        if key not in self._keys and len(self._keys) < MAX_WARNINGS:
-            self._keys.add(key)
-            more = "; no further warnings of this topic" if len(self._keys) == MAX_WARNINGS else ""
-            LOG.warning("%s: %s%s", self._name, text, more)
-
-
 @dataclass(eq=False)
 class Subscription:
     """The connections to the publishers of one topic.
@@ -126,7 +112,7 @@ class Subscription:
 
     def __post_init__(self) -> None:
         """Start without a connection."""
-        self.warnings = Warnings(self.name)
+        self.warnings = WarningLog(LOG, self.name)
         self._lock, self._ending = threading.Lock(), threading.Event()
 
     def update(self, uris: list[str]) -> None:

@@ -121,7 +121,7 @@ def _make_struct(message_type: str, fields: Mapping[str, Any]) -> Any:
     return make_idl_struct(name.rpartition(".")[2], name, dict(fields), dataclassify=False)
 
 
-def _describe_discovery_info(gid_size: int) -> Any:
+def describe_discovery_info(gid_size: int) -> Any:
     """Return the description of `rmw_dds_common/msg/ParticipantEntitiesInfo`."""
     package, name = "rmw_dds_common/msg/", types.bounded_str[256]
     gid = _make_struct(f"{package}Gid", {"data": types.array[types.uint8, gid_size]})
@@ -183,6 +183,36 @@ class DdsTopicWriter:
             self._writer.wait_for_acks(duration(seconds=timeout))
 
 
+OWN_PARTICIPANTS: set[bytes] = set()
+"""GUIDs of the participants of this process, whose publishers are not followed."""
+
+
+class DdsParticipant:
+    """A participant in a domain of the network, with a domain of the library of its own."""
+
+    def __init__(self, url: StreamUrl, domain: int) -> None:
+        """Join the domain. Raises `RecordingError`."""
+        number = next(DOMAIN_NUMBERS)
+        try:
+            self._domain = Domain(number, format_settings(domain, url.host))
+            self.entity = DomainParticipant(number, Qos(Policy.Userdata(PARTICIPANT_USER_DATA)))
+        except DDSException as error:
+            raise RecordingError(
+                "address of this machine",
+                url.host,
+                where=Where(url.text),
+                allowed=f"must be that of a network interface; Cyclone DDS: {error.msg}",
+            ) from error
+        self.guid: bytes = self.entity.guid.bytes
+        OWN_PARTICIPANTS.add(self.guid)
+
+    def close(self) -> None:
+        """Leave the domain."""
+        OWN_PARTICIPANTS.discard(self.guid)
+        self.entity.__del__()
+        self._domain.__del__()
+
+
 class DdsNode:
     """A participant with the writers of one node of ROS 2."""
 
@@ -191,22 +221,12 @@ class DdsNode:
 
     def __init__(self, url: StreamUrl, domain: int, name: str, is_humble: bool) -> None:
         """Join a domain. Raises `RecordingError`."""
-        self.name, address, where = name, url.host, Where(url.text)
+        self.name = name
         self._gid_size, self._has_type_hashes = (HUMBLE_GID_SIZE, False) if is_humble else (GID_SIZE, True)
-        number = next(DOMAIN_NUMBERS)
-        try:
-            self._domain = Domain(number, format_settings(domain, address))
-            self._participant = DomainParticipant(number, Qos(Policy.Userdata(PARTICIPANT_USER_DATA)))
-        except DDSException as error:
-            raise RecordingError(
-                "address of this machine",
-                address,
-                where=where,
-                allowed=f"must be that of a network interface; Cyclone DDS: {error.msg}",
-            ) from error
-        self._publisher = DdsPublisher(self._participant)
+        self._participant = DdsParticipant(url, domain)
+        self._publisher = DdsPublisher(self._participant.entity)
         self.writers: list[DdsTopicWriter] = []
-        info = Topic(self._participant, DISCOVERY_TOPIC, _describe_discovery_info(self._gid_size))
+        info = Topic(self._participant.entity, DISCOVERY_TOPIC, describe_discovery_info(self._gid_size))
         self._info = DdsTopicWriter(DataWriter(self._publisher, info, _make_qos(1, is_latched=True)))
 
     def add_writer(self, topic: str, encoder: MessageEncoder, type_hash: str, *, is_latched: bool) -> DdsTopicWriter:
@@ -216,7 +236,7 @@ class DdsNode:
         user_data = f"typehash={type_hash};".encode() if self._has_type_hashes else b""
         qos = _make_qos(depth, is_latched=is_latched, user_data=user_data)
         description = MessageTypes(split_definitions(encoder)).describe(encoder.type)
-        dds_topic = Topic(self._participant, format_dds_topic(topic), description)
+        dds_topic = Topic(self._participant.entity, format_dds_topic(topic), description)
         writer = DdsTopicWriter(DataWriter(self._publisher, dds_topic, qos))
         self.writers.append(writer)
         return writer
@@ -224,7 +244,7 @@ class DdsNode:
     def announce(self) -> None:
         """Tell the other nodes the name of this one, and its writers."""
         guids = [writer.guid for writer in self.writers]
-        self._info.write(encode_discovery_info(self._participant.guid.bytes, self.name, guids, self._gid_size))
+        self._info.write(encode_discovery_info(self._participant.guid, self.name, guids, self._gid_size))
 
     def flush(self) -> None:
         """Wait until all readers that answer have confirmed all messages."""
@@ -234,8 +254,7 @@ class DdsNode:
 
     def close(self) -> None:
         """Leave the domain."""
-        self._participant.__del__()
-        self._domain.__del__()
+        self._participant.close()
 
 
 def _make_qos(depth: int, *, is_latched: bool, user_data: bytes = b"") -> Qos:

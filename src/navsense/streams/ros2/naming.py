@@ -13,8 +13,10 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 
 from navsense.messages.cdr import ENCAPSULATION
+from navsense.streams.ros_messages import CdrReader
 
 TOPIC_PREFIX = "rt"
 """Prefix of the topics of messages."""
@@ -56,6 +58,12 @@ def format_dds_type(message_type: str, separator: str = "::") -> str:
     return separator.join((*modules, "dds_", f"{name}_"))
 
 
+def parse_dds_topic(dds_topic: str) -> str:
+    """Return the topic of a name on DDS; "" for one that is not a topic of messages of ROS."""
+    prefix, slash, topic = dds_topic.partition("/")
+    return f"/{topic}" if slash and prefix == TOPIC_PREFIX else ""
+
+
 def parse_dds_type(dds_type: str) -> str:
     """Return the message type of a name on DDS; "" for a type that is not one of ROS."""
     modules, marker, name = dds_type.partition("::dds_::")
@@ -90,3 +98,24 @@ def encode_discovery_info(participant: bytes, node: str, writers: Sequence[bytes
     for guid in writers:
         data.extend(guid.ljust(gid_size, b"\0"))
     return ENCAPSULATION + bytes(data)
+
+
+def decode_discovery_info(data: bytes) -> dict[bytes, str]:
+    """Return the GUIDs of writers, and the full name of the node of each, in a `ParticipantEntitiesInfo`.
+
+    Raises `ValueError`.
+    """
+    for gid_size in (GID_SIZE, HUMBLE_GID_SIZE):
+        names: dict[bytes, str] = {}
+        with suppress(ValueError):
+            reader = CdrReader(data)
+            reader.skip(gid_size)
+            for _ in range(reader.read_count()):
+                node = f"{reader.read_string().rstrip('/')}/{reader.read_string()}"
+                reader.skip(gid_size * reader.read_count())
+                for _ in range(reader.read_count()):
+                    reader.skip(gid_size)
+                    names[data[reader.offset - gid_size :][:GID_SIZE]] = node
+            reader.finish()
+            return names
+    raise ValueError(f"a message of {len(data)} bytes that is no {DISCOVERY_TOPIC}")

@@ -35,6 +35,12 @@ FLUSH_TIME = 0.1
 ATTACHMENT = struct.Struct("<qqB16s")
 """Number of the message, time (ns), and the size and bytes of the identifier of the publisher."""
 
+OWN_SESSIONS: set[str] = set()
+"""Sessions of this process, whose publishers are not followed."""
+
+GRAPH = "@ros2_lv"
+"""First part of the keys of all tokens."""
+
 VOLATILE_QOS, LATCHED_QOS = "::,10:,:,:,,", ":1:,1:,:,:,,"
 """Policies in a token: reliability, durability, history, deadline, lifespan and liveliness; empty where default."""
 
@@ -74,17 +80,12 @@ class ZenohNode:
 
     def __init__(self, url: StreamUrl, domain: int, name: str, is_humble: bool) -> None:
         """Connect to a router. Raises `RecordingError`."""
-        where, address = Where(url.text), f"{url.host}:{url.port}"
         if is_humble:
             allowed = "must be jazzy: rmw_zenoh needs type hashes, which Humble lacks"
-            raise RecordingError("distribution of ROS", "humble", where=where, allowed=allowed)
-        try:
-            self._session = open_session(make_settings(address))
-        except zenoh.ZError as error:
-            remedy = "start it: ros2 run rmw_zenoh_cpp rmw_zenohd"
-            allowed = f"does not answer: {str(error).partition(' at /')[0]}"
-            raise RecordingError("router of Zenoh", address, where=where, allowed=allowed, remedy=remedy) from error
+            raise RecordingError("distribution of ROS", "humble", where=Where(url.text), allowed=allowed)
+        self._session = connect(url)
         self._domain, self._session_id = domain, str(self._session.info.zid())
+        OWN_SESSIONS.add(self._session_id)
         namespace, node = split_node_name(name)
         self._node = f"%/{namespace.replace('/', '%')}/{node}"  # enclave, namespace, name
         self.writers: list[ZenohTopicWriter] = []
@@ -92,7 +93,7 @@ class ZenohNode:
 
     def _format_token(self, entity: int, kind: str) -> str:
         """Return the key of the token of the node or of an endpoint."""
-        return f"@ros2_lv/{self._domain}/{self._session_id}/0/{entity}/{kind}/{self._node}"
+        return f"{GRAPH}/{self._domain}/{self._session_id}/0/{entity}/{kind}/{self._node}"
 
     def add_writer(self, topic: str, encoder: MessageEncoder, type_hash: str, *, is_latched: bool) -> ZenohTopicWriter:
         """Return the publisher of a topic. One of a latched topic keeps its last message for later subscribers."""
@@ -120,8 +121,24 @@ class ZenohNode:
 
     def close(self) -> None:
         """Disconnect."""
+        OWN_SESSIONS.discard(self._session_id)
         with suppress(zenoh.ZError):
             self._session.close()
+
+
+def connect(url: StreamUrl) -> Any:
+    """Return a session with the router of a URL. Raises `RecordingError`."""
+    address = f"{url.host}:{url.port or DEFAULT_PORT}"
+    try:
+        return open_session(make_settings(address))
+    except zenoh.ZError as error:
+        raise RecordingError(
+            "router of Zenoh",
+            address,
+            where=Where(url.text),
+            allowed=f"does not answer: {str(error).partition(' at /')[0]}",
+            remedy="start it: ros2 run rmw_zenoh_cpp rmw_zenohd",
+        ) from error
 
 
 def make_settings(address: str) -> Any:
