@@ -55,7 +55,7 @@ def feed(subscribers: list[CurrentSubscriber]) -> Callable[[float, float], None]
         for at, velocity in ((0.5, (0.3, -0.2, 0.0)), (1.0, (0.6, 0.0, 0.05))):
             if done >= at and at not in sent:
                 sent.append(at)
-                subscribers[0].put(int(at * 1e9), velocity)
+                subscribers[0].put(velocity)
                 time.sleep(0.3)
 
     return progress

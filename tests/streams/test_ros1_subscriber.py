@@ -839,57 +839,92 @@ def build_current(kind: str, stamp: int, velocity: Any) -> bytes:
     return encode(kind, make(kind.replace("/", "/msg/"), *content[kind]()))
 
 
-def take_samples(subscriber: streams.CurrentSubscriber, count: int) -> list[streams.CurrentSample]:
-    """Return the next velocities of a subscriber."""
-    samples: list[streams.CurrentSample] = []
+def take_velocity(subscriber: streams.CurrentSubscriber) -> list[float]:
+    """Return the next velocity of a subscriber."""
     until = time.monotonic() + 10.0
-    while len(samples) < count:
-        assert time.monotonic() < until, samples
-        samples += subscriber.receive(0.1)
-    return samples
+    while not (velocities := subscriber.receive(0.1)):
+        assert time.monotonic() < until
+    (velocity,) = velocities
+    return list(velocity)
+
+
+@pytest.fixture
+def publish_current(publish: Callable[..., RosPublisher]) -> Callable[..., RosPublisher]:
+    """Return a function that starts a publisher of the default topic of a current."""
+
+    def start(kind: str, **options: str) -> RosPublisher:
+        md5 = STORE.generate_msgdef(kind.replace("/", "/msg/"), ros_version=1)[1]
+        return publish(kind, CURRENT, md5=md5, **options)
+
+    return start
 
 
 @pytest.mark.requirement("CUR-1")
 @pytest.mark.parametrize("kind", CURRENT_TYPES)
-def test_current_is_received_bitwise(master: RosMaster, publish: Callable[..., RosPublisher], kind: str) -> None:
-    """The default topic is that of the UUV Simulator."""
-    md5 = STORE.generate_msgdef(kind.replace("/", "/msg/"), ros_version=1)[1]
-    publisher = publish(kind, CURRENT, md5=md5)
-    velocities = np.random.default_rng(4).uniform(-1.0, 1.0, (20, 3)).tolist()
-    before = time.time_ns()
+def test_current_is_received_bitwise(
+    master: RosMaster, publish_current: Callable[..., RosPublisher], kind: str
+) -> None:
+    """The default topic is that of the UUV Simulator. Each velocity is read at once, whatever its stamp is."""
+    publisher = publish_current(kind)
+    velocities = np.random.default_rng(4).uniform(-1.0, 1.0, (5, 3)).tolist()
+    stamps = (0, 10**18, 5, 5, 0)
     with streams.open_current(f"ros1://127.0.0.1:{master.port}") as subscriber:
         wait_for(lambda: publisher.headers)
-        publisher.send(*(build_current(kind, SECOND + 10**8 * i, row) for i, row in enumerate(velocities)))
-        samples = take_samples(subscriber, 20)
-        assert subscriber.source == f"ros1://127.0.0.1:{master.port}, topic {CURRENT}"
-    assert [list(one.velocity) for one in samples] == velocities
-    stamps = [one.stamp for one in samples]
-    if CURRENT_TYPES[kind].has_stamp:
-        assert stamps == [SECOND + 10**8 * i for i in range(20)]
-    else:
-        assert before < stamps[0] <= stamps[-1] < time.time_ns()
+        for stamp, velocity in zip(stamps, velocities, strict=True):
+            publisher.send(build_current(kind, stamp, velocity))
+            assert take_velocity(subscriber) == velocity
+
+
+@pytest.mark.requirement("CUR-1")
+@pytest.mark.parametrize("kind", [STAMPED_TWIST, "geometry_msgs/Vector3"])
+def test_current_needs_no_clock(
+    master: RosMaster,
+    publish: Callable[..., RosPublisher],
+    publish_current: Callable[..., RosPublisher],
+    kind: str,
+) -> None:
+    """A velocity is read while another node publishes /clock, and no time has come yet."""
+    clock, publisher = publish("rosgraph_msgs/Clock", "/clock"), publish_current(kind)
+    with streams.open_current(f"ros1://127.0.0.1:{master.port}") as subscriber:
+        wait_for(lambda: publisher.headers)
+        publisher.send(build_current(kind, 0, (0.1, 0.0, 0.0)))
+        assert take_velocity(subscriber) == [0.1, 0.0, 0.0]
+    assert not clock.headers
+
+
+@pytest.mark.requirement("CUR-1")
+def test_restarted_publisher_sets_the_current(
+    master: RosMaster, publish_current: Callable[..., RosPublisher], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The stamps of a restarted simulator begin at 0 again."""
+    first = publish_current(STAMPED_TWIST)
+    with streams.open_current(f"ros1://127.0.0.1:{master.port}") as subscriber:
+        wait_for(lambda: first.headers)
+        first.send(build_current(STAMPED_TWIST, 900 * SECOND, (0.1, 0.0, 0.0)))
+        assert take_velocity(subscriber) == [0.1, 0.0, 0.0]
+        first.unregister()
+        first.disconnect()
+        wait_for(lambda: "node /gazebo has disconnected; waiting for a publisher" in caplog.text)
+        second = publish_current(STAMPED_TWIST)
+        wait_for(lambda: second.headers)
+        second.send(build_current(STAMPED_TWIST, 1, (0.2, 0.0, 0.0)))
+        assert take_velocity(subscriber) == [0.2, 0.0, 0.0]
 
 
 @pytest.mark.requirement("CUR-1")
 def test_invalid_current_is_dropped_with_one_warning(
-    master: RosMaster, publish: Callable[..., RosPublisher], caplog: pytest.LogCaptureFixture
+    master: RosMaster, publish_current: Callable[..., RosPublisher], caplog: pytest.LogCaptureFixture
 ) -> None:
-    publisher = publish(STAMPED_TWIST, CURRENT)
+    publisher = publish_current(STAMPED_TWIST)
     with streams.open_current(f"ros1://127.0.0.1:{master.port}?frame=ned") as subscriber:
         assert subscriber.frame == "ned"
         wait_for(lambda: publisher.headers)
-        for stamp, value in ((10, np.nan), (11, 99.0), (12, 0.5), (5, 0.1), (13, 0.25)):
-            publisher.send(build_current(STAMPED_TWIST, stamp, (value, 0.0, 0.0)))
-        publisher.send(b"abc")
-        samples = take_samples(subscriber, 2)
-        publisher.unregister()
-        publisher.disconnect()
-        wait_for(lambda: "node /gazebo has disconnected; waiting for a publisher" in caplog.text)
-    assert [(one.stamp, one.velocity[0]) for one in samples] == [(12, 0.5), (13, 0.25)]
-    texts = [text.partition(f"topic {CURRENT}")[2] for text in caplog.messages]
-    assert texts[0].startswith(": node /gazebo sent a message that is dropped: velocity of a current (m/s): nan")
-    assert texts[1] == " has stamps that go back; samples are dropped"
-    assert texts[-1] == ": 1 sample dropped"
+        for value in (np.nan, 99.0):
+            publisher.send(build_current(STAMPED_TWIST, 10, (value, 0.0, 0.0)))
+        publisher.send(b"abc", build_current(STAMPED_TWIST, 10, (0.5, 0.0, 0.0)))
+        assert take_velocity(subscriber) == [0.5, 0.0, 0.0]
+    (text,) = (text.partition(f"topic {CURRENT}: ")[2] for text in caplog.messages if "sent" in text)
+    assert text.startswith("node /gazebo sent a message that is dropped: velocity of a current (m/s): nan")
 
 
 @pytest.mark.requirement("CUR-1")

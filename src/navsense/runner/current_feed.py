@@ -4,7 +4,7 @@
 
 Each velocity holds from the next time slice on until the following one. It replaces the uniform or random current of
 the world. The recording has each velocity and its time as a change of the run, so `changes` of the recording repeats
-the run to the last bit. Stamps of the topic are not used: they belong to another clock.
+the run to the last bit. Stamps of messages are not used: they belong to another clock.
 """
 
 from __future__ import annotations
@@ -57,12 +57,11 @@ class CurrentFeed:
         """Pass each velocity that differs from the one before."""
         while not self._is_ending.is_set():
             try:
-                samples = self._subscriber.receive(POLL)
+                velocities = self._subscriber.receive(POLL)
             except FieldError as error:
                 LOG.warning("%s; the current stays as it is", error)
                 return
-            for sample in samples[-1:]:  # the last one acts from the next time slice on
-                velocity = self._rotate(sample.velocity)
+            for velocity in map(self._rotate, velocities):
                 if velocity != self._velocity:
                     self._velocity = velocity
                     try:

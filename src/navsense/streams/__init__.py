@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from navsense.recordings.base import is_url
 from navsense.streams import device_port, foxglove, gazebo_classic, gz, ros1, ros2
-from navsense.streams.current import CurrentSample, CurrentSubscriber
+from navsense.streams.current import CurrentSubscriber
 from navsense.streams.stream import (
     Pace,
     Publisher,
@@ -23,7 +23,6 @@ from navsense.streams.subscriber import DrivenFrame, StampedState, Subscriber
 
 __all__ = [
     "STREAMS",
-    "CurrentSample",
     "CurrentSubscriber",
     "DrivenFrame",
     "Pace",

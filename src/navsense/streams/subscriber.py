@@ -7,20 +7,14 @@ A subscriber receives messages in a thread of its own and puts states into a que
 
 from __future__ import annotations
 
-import logging
-import threading
-from collections import deque
 from dataclasses import dataclass
-from typing import Self
 
-from navsense.core.errors import MotionError, Where
+from navsense.core.errors import MotionError
 from navsense.core.pose import Pose
-from navsense.core.text import format_count
 from navsense.motion.base import NO_CONTEXT, LogContext
 from navsense.motion.driven import State
 from navsense.motion.velocity_commands import Drive
-
-LOG = logging.getLogger(__name__)
+from navsense.streams.sample_queue import SampleQueue
 
 MAX_QUEUED_STATES = 100_000
 """Largest number of states in a queue. At 1 kHz this is 100 s of a run that does not keep up."""
@@ -70,7 +64,7 @@ class StampedState:
     state: State
 
 
-class Subscriber:
+class Subscriber(SampleQueue[StampedState]):
     """Receives the states of one frame from a live system.
 
     The thread of the transport calls `put` for each state and `fail` at the end of the connection. The run calls
@@ -82,71 +76,12 @@ class Subscriber:
     [1500000000]
 
     url: of the live system.
-    topic: what the states come from, for messages: "topic /odom".
+    topic: the source of the states, for messages: "topic /odom".
     """
 
-    def __init__(self, url: str, topic: str) -> None:
-        """Start with an empty queue."""
-        self.url, self.topic = url, topic
-        self.dropped = 0
-        self._queue: deque[StampedState] = deque()
-        self._condition = threading.Condition()
-        self._error: MotionError | None = None
-        self._is_closed = False
+    error_type = MotionError
+    sample_name = "state"
 
     def put(self, stamp: int, state: State) -> None:
         """Append a state, unless the states have ended. A full queue drops its oldest state, and logs it."""
-        with self._condition:
-            if self._is_closed or self._error is not None:
-                return
-            if len(self._queue) == MAX_QUEUED_STATES:
-                self._queue.popleft()
-                self.dropped += 1
-                if self.dropped == 1:
-                    LOG.warning("%s: %s: the run is too slow and loses states", self.url, self.topic)
-            self._queue.append(StampedState(stamp, state))
-            self._condition.notify()
-
-    def fail(self, problem: str, *, allowed: str = "", remedy: str = "") -> None:
-        """End the states, for example because the live system closed the connection. Only the first call counts."""
-        with self._condition:
-            if self._error is None:
-                where = Where(self.url)
-                self._error = MotionError(f"{self.topic}: {problem}", allowed=allowed, where=where, remedy=remedy)
-            self._condition.notify()
-
-    def receive(self, timeout: float) -> list[StampedState]:
-        """Return the states since the last call, in order; none after `timeout` (s) without one.
-
-        Raises `MotionError` after the last state if the states have ended.
-        """
-        with self._condition:
-            if not self._queue and self._error is None and not self._is_closed:
-                self._condition.wait(timeout)
-            states = list(self._queue)
-            self._queue.clear()
-            if not states and self._error is not None:
-                raise self._error
-        return states
-
-    def close(self) -> None:
-        """Disconnect. States that arrive later are not queued. A second call does nothing."""
-        with self._condition:
-            if self._is_closed:
-                return
-            self._is_closed = True
-            self._condition.notify()
-        self.disconnect()
-        if self.dropped:
-            LOG.warning("%s: %s: %s lost", self.url, self.topic, format_count(self.dropped, "state"))
-
-    def disconnect(self) -> None:
-        """Close the connection and end the thread of the transport."""
-
-    def __enter__(self) -> Self:
-        """Return the subscriber."""
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Close the subscriber."""
-        self.close()
+        self.append(StampedState(stamp, state), MAX_QUEUED_STATES)

@@ -3,8 +3,8 @@
     ros1://HOST:PORT?topic=TOPIC&type=TYPE&frame=FRAME&host=ADDRESS&node=NAME
 
 HOST:PORT is the address of the ROS master; default: 127.0.0.1:11311. The default topic is that of the UUV Simulator,
-/hydrodynamics/current_velocity. FRAME is "world" (default), "enu" or "ned", as in a recorded current. Stamps are those
-of `stamps.py`. An invalid velocity is dropped, with a warning.
+/hydrodynamics/current_velocity. FRAME is "world" (default), "enu" or "ned", as in a recorded current. The stamp of a
+message is not used. An invalid velocity is dropped, with a warning.
 
 Source: the UUV Simulator, UnderwaterCurrentROSPlugin.cc: a geometry_msgs/TwistStamped in the frame /world.
 """
@@ -12,7 +12,6 @@ Source: the UUV Simulator, UnderwaterCurrentROSPlugin.cc: a geometry_msgs/TwistS
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -22,7 +21,6 @@ from navsense.environment.current.base import check_speed
 from navsense.environment.current.replay import FRAMES
 from navsense.streams.current import CurrentSubscriber
 from navsense.streams.ros1.master import MasterError
-from navsense.streams.ros1.stamps import Stamps
 from navsense.streams.ros1.subscriber_node import NODE_OPTIONS, SubscriberNode
 from navsense.streams.ros1.subscription import Connection, PeerError
 from navsense.streams.ros_messages import COVARIANCE_BYTES, Reader, normalize_type
@@ -51,21 +49,22 @@ class CurrentType:
 
     md5: the sum of its definition.
     decode: reads the velocity after the header.
+    has_header: True if the message starts with a header.
     """
 
     md5: str
     decode: Callable[[Reader], Vector]
-    has_stamp: bool = True
+    has_header: bool = True
 
 
 CURRENT_TYPES: Mapping[str, CurrentType] = {
     "geometry_msgs/TwistStamped": CurrentType("98d34b0043a2093cf9d9345ab6eef12e", _decode_twist),
-    "geometry_msgs/Twist": CurrentType("9f195f881246fdfa2798d1d3eebca84a", _decode_twist, has_stamp=False),
+    "geometry_msgs/Twist": CurrentType("9f195f881246fdfa2798d1d3eebca84a", _decode_twist, has_header=False),
     "geometry_msgs/TwistWithCovarianceStamped": CurrentType(
         "8927a1a12fb2607ceea095b2dc440a96", _decode_twist_with_covariance
     ),
     "geometry_msgs/Vector3Stamped": CurrentType("7b324c7325e683bf02a9b14b01090ec7", Reader.read_vector),
-    "geometry_msgs/Vector3": CurrentType("4a842b65f413084dc2b10fb484ea7f17", Reader.read_vector, has_stamp=False),
+    "geometry_msgs/Vector3": CurrentType("4a842b65f413084dc2b10fb484ea7f17", Reader.read_vector, has_header=False),
 }
 """Message type -> what reads it: those of a recorded current."""
 
@@ -103,7 +102,7 @@ class Ros1CurrentSubscriber(CurrentSubscriber):
             raise
 
     def _subscribe(self, topic: str) -> None:
-        """Subscribe to the topic, and to /clock if it is needed. Raises `FieldError` and `MasterError`."""
+        """Subscribe to the topic. Raises `FieldError` and `MasterError`."""
         known = normalize_type(self._node.master.list_topics()[1].get(topic, "*"))
         if known != "*" and self._type not in ("", known):
             allowed = f"{self.topic} is {known}"
@@ -114,14 +113,6 @@ class Ros1CurrentSubscriber(CurrentSubscriber):
         subscription = self._node.subscribe(topic, kind, self)
         self._warnings = subscription.warnings
         self._choice = PublisherChoice(subscription.warnings)
-        self._stamps = Stamps[Vector](
-            self._node,
-            subscription.warnings,
-            self.topic,
-            put=self.put,
-            fail=self.fail,
-            needs_clock=kind == "*" or not CURRENT_TYPES[kind].has_stamp,
-        )
 
     def disconnect(self) -> None:
         """Disconnect and unregister."""
@@ -141,12 +132,11 @@ class Ros1CurrentSubscriber(CurrentSubscriber):
             self._type = kind
 
     def handle(self, connection: Connection, message: bytes) -> None:
-        """Queue the velocity in a message. Invalid messages are dropped, with one warning for each cause and node."""
-        received, kind = time.time_ns(), CURRENT_TYPES[connection.type]
-        reader, stamp = Reader(message), 0
+        """Store the velocity in a message. Invalid messages are dropped, with one warning for each cause and node."""
+        kind, reader = CURRENT_TYPES[connection.type], Reader(message)
         try:
-            if kind.has_stamp:
-                stamp = reader.read_header()[0]
+            if kind.has_header:
+                reader.read_header()
             velocity = kind.decode(reader)
             reader.finish()
             for value in velocity:
@@ -156,12 +146,8 @@ class Ros1CurrentSubscriber(CurrentSubscriber):
             self._warnings.add("message", connection, f"{connection} {problem}")
             return
         with self._lock:
-            if not self._choice.accepts(connection):
-                return
-            if kind.has_stamp:
-                self._stamps.put_with_header(stamp, received, velocity, connection)
-            else:
-                self._stamps.put_without_header(received, velocity)
+            if self._choice.accepts(connection):
+                self.put(velocity)
 
 
 def open_current(url: StreamUrl) -> Ros1CurrentSubscriber:
