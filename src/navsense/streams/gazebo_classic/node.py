@@ -43,6 +43,7 @@ from navsense.streams.gazebo_classic.packet import (
     encode_subscribe,
 )
 from navsense.streams.tcp_server import CLOSE_TIMEOUT, MAX_QUEUE_BYTES, STALL_TIMEOUT
+from navsense.streams.warning_log import WarningLog
 
 LOG = logging.getLogger(__name__)
 
@@ -69,9 +70,6 @@ SEND_BYTES = 1 << 20
 
 MAX_CONNECTIONS = 500
 """Number of open connections."""
-
-MAX_WARNINGS = 20
-"""Number of warnings about peers. Further ones are counted."""
 
 MAX_PUBLISHERS = 100_000
 """Number of publishers that the master may list."""
@@ -171,8 +169,7 @@ class ClassicNode:
         self._topics: dict[str, ClassicTopic] = {}
         self._subscriptions: dict[str, ClassicSubscription] = {}
         self._peers: dict[socket.socket, _ClassicPeer] = {}
-        self._warned: set[tuple[str, str]] = set()
-        self._warning_count = 0
+        self._warnings = WarningLog(LOG, name)
         self._connected, self._changed, self._ending = threading.Event(), threading.Event(), threading.Event()
         self._selector = selectors.DefaultSelector()
         self._wake_sender, self._wake_receiver = socket.socketpair()
@@ -324,8 +321,6 @@ class ClassicNode:
             if topic.dropped:
                 count = format_count(topic.dropped, "message")
                 LOG.warning("%s: topic %s: %s dropped for slow subscribers", self._name, topic.name, count)
-        if self._warning_count > MAX_WARNINGS:
-            LOG.warning("%s: %d more warnings about peers", self._name, self._warning_count - MAX_WARNINGS)
 
     def _wait_for(self, is_busy: Callable[[_ClassicPeer], bool], timeout: float) -> None:
         """Wait while a subscriber is busy and makes progress."""
@@ -346,14 +341,8 @@ class ClassicNode:
 
     def _warn(self, cause: str, text: str, peer: _ClassicPeer) -> None:
         """Log a warning about a peer, once for each cause."""
-        key = (cause, peer.name)
-        if key in self._warned:
-            return
-        self._warning_count += 1
-        if self._warning_count <= MAX_WARNINGS:
-            self._warned.add(key)
-            name = peer.topic.name if peer.topic else peer.subscription.name if peer.subscription else ""
-            LOG.warning("%s: %s%s %s", self._name, peer.name, f" of topic {name}" if name else "", text)
+        name = peer.topic.name if peer.topic else peer.subscription.name if peer.subscription else ""
+        self._warnings.add(cause, peer.name, f"{peer.name}{f' of topic {name}' if name else ''} {text}")
 
     def _queue(self, peer: _ClassicPeer, frame: memoryview) -> None:
         """Queue a frame; drop the oldest ones if the queue is full. The caller holds the lock."""
@@ -361,8 +350,9 @@ class ClassicNode:
         while peer.size + len(frame) > MAX_QUEUE_BYTES and len(peer.queue) > first:
             peer.size -= len(peer.queue[first])
             del peer.queue[first]
+            if not peer.dropped:
+                self._warn("slow", "is too slow; its oldest messages are dropped", peer)
             peer.dropped += 1
-            self._warn("slow", "is too slow; its oldest messages are dropped", peer)
             if peer.topic:
                 peer.topic.dropped += 1
         if not peer.queue:

@@ -33,6 +33,7 @@ from navsense.streams.gazebo_classic.node import DEFAULT_PORT, ClassicNode, Clas
 from navsense.streams.gazebo_classic.packet import PACKAGE, LinkData, decode_link_data, decode_poses
 from navsense.streams.stream import LOOPBACK, StreamUrl
 from navsense.streams.subscriber import DrivenFrame, Subscriber
+from navsense.streams.warning_log import WarningLog
 
 LOG = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ class GazeboClassicSubscriber(Subscriber):
         self._period = 0
         self._info: LinkInfo | None = None
         self._missing = 0
-        self._warned: set[str] = set()
+        self._warnings = WarningLog(LOG, f"{self.url}: {self.topic}")
         try:
             self._node = ClassicNode((url.host, port), LOOPBACK, name=self.url, on_lost=self.fail)
         except ClassicNodeError as error:
@@ -176,15 +177,13 @@ class GazeboClassicSubscriber(Subscriber):
     def _end_topic(self, reason: str) -> None:
         self.fail(reason)
 
-    def _warn_once(self, cause: str, text: str) -> None:
-        if cause not in self._warned:
-            self._warned.add(cause)
-            LOG.warning("%s: %s: %s", self.url, self.topic, text)
+    def _warn(self, cause: str, text: str) -> None:
+        self._warnings.add(cause, "", text)
 
     def _receive_link_data(self, data: bytes) -> None:
         """Put a state for a message of type `LinkData`. Raises `ValueError`."""
         if self._has_poses_only:
-            self._warn_once("late", f"{LINK_DATA} is ignored: it came after {LINK_DATA_TIMEOUT:g} s of poses alone")
+            self._warn("late", f"{LINK_DATA} is ignored: it came after {LINK_DATA_TIMEOUT:g} s of poses alone")
             return
         link_data = decode_link_data(data)
         _, velocity, omega = link_data
@@ -201,7 +200,7 @@ class GazeboClassicSubscriber(Subscriber):
         """Keep a message that came before the first pose. Gazebo sends no poses of a model at rest."""
         if len(self._waiting) == MAX_WAITING:
             del self._waiting[0]
-            self._warn_once("pose", f"no pose in {self._pose_topic} yet")
+            self._warn("pose", f"no pose in {self._pose_topic} yet")
         self._waiting.append(link_data)
         first = self._waiting[0]
         velocities = (first.velocity, first.angular_velocity, link_data.velocity, link_data.angular_velocity)
@@ -218,10 +217,10 @@ class GazeboClassicSubscriber(Subscriber):
         assert pose is not None and velocity is not None and omega is not None  # noqa: S101, PT018
         step = stamp - pose.stamp
         if step == 0:
-            self._warn_once("twice", "messages with the stamp of the one before are ignored")
+            self._warn("twice", "messages with the stamp of the one before are ignored")
             return
         if step < 0:
-            self._warn_once("clock", f"the clock jumps back by {-step / NANOSECONDS_PER_SECOND:.9g} s")
+            self._warn("clock", f"the clock jumps back by {-step / NANOSECONDS_PER_SECOND:.9g} s")
             self._pose, self._period = None, 0
             self._waiting = []
             self._wait_for_pose(link_data)
@@ -230,7 +229,7 @@ class GazeboClassicSubscriber(Subscriber):
             count = round(step / self._period) - 1
             self._missing += count
             first = f"{format_count(count, 'physics step')} missing before {stamp / NANOSECONDS_PER_SECOND:.9g} s"
-            self._warn_once("missing", f"{first}; the pose is corrected by the next one of Gazebo")
+            self._warn("missing", f"{first}; the pose is corrected by the next one of Gazebo")
         self._period = min(self._period, step) if self._period else step
         pose.step(stamp, velocity, omega)
         if (early := self._early.pop(stamp, None)) is not None:
@@ -242,7 +241,7 @@ class GazeboClassicSubscriber(Subscriber):
         error = None if self._pose is None else self._pose.correct(stamp, pose.position, pose.rotation)
         if error is not None and max(error) > MAX_ERROR:
             seconds, jump = stamp / NANOSECONDS_PER_SECOND, f"{error.distance:.3g} m, {error.angle:.3g} rad"
-            self._warn_once("jump", f"the pose jumps at {seconds:.9g} s by {jump} that its velocity does not have")
+            self._warn("jump", f"the pose jumps at {seconds:.9g} s by {jump} that its velocity does not have")
 
     def _receive_poses(self, data: bytes) -> None:
         """Use a message of type `PosesStamped`. Raises `ValueError`."""
@@ -282,7 +281,7 @@ class GazeboClassicSubscriber(Subscriber):
             self.fail(f"{missing} is not in {self._pose_topic}", allowed=f"must be one of {', '.join(others)}")
         elif time.monotonic() - self._start > LINK_DATA_TIMEOUT:
             models = show(", ".join(name for name in names if "::" not in name))
-            self._warn_once("model", f"no pose of {self._entities[0]} in {self._pose_topic} yet, only of {models}")
+            self._warn("model", f"no pose of {self._entities[0]} in {self._pose_topic} yet, only of {models}")
 
     def _start_pose(self, stamp: int, pose: Pose) -> None:
         """Start the integrated pose, with a pose of Gazebo at the stamp of a message that waits."""

@@ -15,15 +15,13 @@ from urllib.parse import urlsplit
 
 from navsense.core.errors import Where
 from navsense.streams.gz.discovery import SILENCE, Advert, AdvertScope, DiscoveryMessage, MessageType
+from navsense.streams.warning_log import WarningLog
 
 LOG = logging.getLogger(__name__)
 """Logs addresses that are not used."""
 
 MAX_ADVERTS, MAX_PROCESSES = 20_000, 2_000
 """Limits on what is stored: a program that advertises without end does not use up memory."""
-
-MAX_WARNINGS = 20
-"""Largest number of warnings."""
 
 Found = TypeVar("Found")
 
@@ -36,11 +34,10 @@ class Directory:
 
     def __init__(self, host: str, where: Where) -> None:
         """Start empty."""
-        self._host, self._where = host, where
+        self._host, self._warnings = host, WarningLog(LOG, where)
         self._condition = threading.Condition()
         self._adverts: dict[tuple[str, str, str], Advert] = {}
         self._seen: dict[str, float] = {}
-        self._warned: set[str] = set()
 
     def update(self, message: DiscoveryMessage, host: str) -> None:
         """Store what a message says. `host` is the address of its sender."""
@@ -67,9 +64,9 @@ class Directory:
         if advert.scope == AdvertScope.PROCESS or (advert.scope == AdvertScope.HOST and not is_local):
             return False
         problem = find_address_problem(advert.address, self._host)
-        if problem and advert.address not in self._warned and len(self._warned) < MAX_WARNINGS:
-            self._warned.add(advert.address)
-            LOG.warning("%s: %s of process %s at %s: %s", self._where, advert.name, advert.process, host, problem)
+        if problem:
+            text = f"{advert.name} of process {advert.process} at {host}: {problem}"
+            self._warnings.add("address", advert.address, text)
         return not problem
 
     def _remove(self, process: str) -> None:

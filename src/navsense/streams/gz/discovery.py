@@ -38,6 +38,7 @@ from navsense.messages.gz import LENGTH_DELIMITED, VARINT, encode_int, encode_ne
 from navsense.recordings.base import make_no_thread_error
 from navsense.recordings.gazebo_poses import iterate_fields
 from navsense.streams.gz.settings import Settings
+from navsense.streams.warning_log import WarningLog
 
 LOG = logging.getLogger(__name__)
 """Logs peers that cannot be understood, each once."""
@@ -54,8 +55,8 @@ MAX_DATAGRAM = 0xFFFF
 BURST_DATAGRAMS, BURST_PAUSE = 16, 2e-3
 """A pause (s) after this number of datagrams: a flood of datagrams takes no processor time from the run."""
 
-MAX_WARNINGS, MAX_RELAYS = 20, 16
-"""Limits on warnings and on relays: a program with many addresses does not use up memory."""
+MAX_RELAYS = 16
+"""Largest number of relays: a program with many addresses does not use up memory."""
 
 IP_MULTICAST_ALL = 49
 """Option of Linux that Python does not name; 0 receives from the networks of this socket only."""
@@ -254,7 +255,7 @@ class Discovery:
             LOG.warning("%s: relays are ignored, as other machines cannot reach %s; name another host", where, host)
         self._adverts = {advert.name: self._encode_advert(advert) for advert in adverts}
         self.registered_topics: set[str] = set()
-        self._warned: set[str] = set()
+        self._warnings = WarningLog(LOG, where)
         self._ending = threading.Event()
         self._wake_receiver, self._wake_sender = socket.socketpair()
         try:
@@ -380,12 +381,7 @@ class Discovery:
 
     def _warn(self, key: str, text: str) -> None:
         """Log a warning about a peer, once for each key."""
-        if key in self._warned or len(self._warned) >= MAX_WARNINGS:
-            return
-        self._warned.add(key)
-        LOG.warning("%s: %s", self._where, text)
-        if len(self._warned) == MAX_WARNINGS:
-            LOG.warning("%s: further warnings about the discovery are not logged", self._where)
+        self._warnings.add(key, "", text)
 
     def _close_sockets(self) -> None:
         for one in (self._selector, self._socket, self._wake_receiver, self._wake_sender):

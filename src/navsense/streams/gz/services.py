@@ -31,6 +31,7 @@ from navsense.recordings.base import make_no_thread_error
 from navsense.streams.gz.directory import Directory, find_address_problem
 from navsense.streams.gz.discovery import Advert, Discovery
 from navsense.streams.gz.settings import Settings, resolve_host
+from navsense.streams.warning_log import WarningLog
 
 LOG = logging.getLogger(__name__)
 """Logs requests that cannot be handled."""
@@ -38,7 +39,7 @@ LOG = logging.getLogger(__name__)
 MAX_MESSAGE_BYTES = 1 << 24
 """Longest request or response (bytes). The scene of a large world has some 10 MB."""
 
-MAX_WAITING, MAX_PEERS, MAX_WARNINGS = 1000, 32, 20
+MAX_WAITING, MAX_PEERS = 1000, 32
 """Largest numbers of responses that wait for their connection, of connected requesters, and of warnings."""
 
 CONNECT_TIMEOUT = 2.0
@@ -79,12 +80,12 @@ class ServiceServer:
 
     def __init__(self, zmq: Any, settings: Settings, host: str, process: str, where: Where) -> None:
         """Open the socket and start the discovery. Raises `RecordingError`."""
-        self._zmq, self._host, self._process, self._where = zmq, host, process, where
+        self._zmq, self._host, self._process = zmq, host, process
         self._services: dict[str, GzService] = {}
         self._socket_id = str(uuid4())
         self._waiting: deque[tuple[float, list[bytes]]] = deque()
         self._peers: OrderedDict[str, None] = OrderedDict()
-        self._warned: set[str] = set()
+        self._warnings = WarningLog(LOG, where)
         self._ending = threading.Event()
         self._wake_receiver, self._wake_sender = socket.socketpair()
         self._context = zmq.Context()
@@ -210,9 +211,7 @@ class ServiceServer:
 
     def _warn(self, key: str, text: str) -> None:
         """Log a warning, once for each key."""
-        if key not in self._warned and len(self._warned) < MAX_WARNINGS:
-            self._warned.add(key)
-            LOG.warning("%s: %s", self._where, text)
+        self._warnings.add(key, "", text)
 
     def _close_sockets(self) -> None:
         self._context.destroy(linger=CLOSE_LINGER)

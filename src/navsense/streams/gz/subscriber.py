@@ -47,6 +47,7 @@ from navsense.streams.gz.services import ServiceError, request_service
 from navsense.streams.gz.settings import Settings, read_settings, resolve_host
 from navsense.streams.stream import StreamUrl
 from navsense.streams.subscriber import MOTION_OPTIONS, DrivenFrame, Subscriber
+from navsense.streams.warning_log import WarningLog
 
 LOG = logging.getLogger(__name__)
 """Logs the topic that is used, and messages that are not."""
@@ -115,7 +116,7 @@ class GzSubscriber(Subscriber):
         super().__init__(url.text, "Gazebo transport")
         self._query, self._settings, self._zmq, self._where = query, settings, zmq, Where(url.text)
         self._host, self._process = resolve_host(settings, self._where), str(uuid4())
-        self._warned: set[str] = set()
+        self._warnings = WarningLog(LOG, url.text)
         self._ignored, self._last_state = 0, time.monotonic()
         self._has_missing_entity, self._next_scene = False, 0.0
         self._publisher: Advert | None = None
@@ -377,10 +378,8 @@ class GzSubscriber(Subscriber):
         self.put(stamp, state)
 
     def _warn(self, key: str, text: str) -> None:
-        """Log a warning once for each key, in a limited number."""
-        if key not in self._warned and len(self._warned) < 20:
-            self._warned.add(key)
-            LOG.warning("%s: %s: %s", self.url, self.topic, text)
+        """Log a warning once for each key."""
+        self._warnings.add(key, "", f"{self.topic}: {text}")
 
     def disconnect(self) -> None:
         """Stop the thread and close the sockets."""

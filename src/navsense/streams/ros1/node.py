@@ -31,6 +31,7 @@ from navsense.recordings.base import make_no_thread_error
 from navsense.streams.ros1 import xmlrpc as rpc
 from navsense.streams.ros1.header import format_header, parse_header
 from navsense.streams.tcp_server import CLOSE_TIMEOUT, MAX_QUEUE_BYTES, STALL_TIMEOUT
+from navsense.streams.warning_log import WarningLog
 
 LOG = logging.getLogger(__name__)
 
@@ -42,9 +43,6 @@ MAX_CONNECTIONS = 500
 
 HANDSHAKE_TIMEOUT = 5.0
 """Time (s) in which a peer has to send its header or request."""
-
-MAX_WARNINGS = 20
-"""Number of warnings about peers. Further ones are counted."""
 
 SUCCESS, ERROR = 1, -1
 """Codes of the results of the Slave API."""
@@ -163,7 +161,8 @@ class Ros1Node:
         self._topics: dict[str, Ros1Topic] = {}
         self._services: dict[str, Service] = {}
         self._peers: dict[socket.socket, _Peer] = {}
-        self._peer_number = self._warning_count = 0
+        self._peer_number = 0
+        self._warnings = WarningLog(LOG, name)
         self._connected, self._ending = threading.Event(), threading.Event()
         self._wake_sender, self._wake_receiver = socket.socketpair()
         for end in (self._wake_sender, self._wake_receiver):
@@ -267,8 +266,6 @@ class Ros1Node:
             if topic.dropped:
                 count = format_count(topic.dropped, "message")
                 LOG.warning("%s: topic %s: %s dropped for slow subscribers", self._name, topic.name, count)
-        if self._warning_count > MAX_WARNINGS:
-            LOG.warning("%s: %d more warnings about peers", self._name, self._warning_count - MAX_WARNINGS)
 
     def _wait_for(self, is_busy: Callable[[_Peer], bool], timeout: float) -> None:
         """Wait while a subscriber is busy and makes progress."""
@@ -289,12 +286,10 @@ class Ros1Node:
 
     def _warn(self, what: str, peer: _Peer) -> None:
         """Log a warning about a peer."""
-        self._warning_count += 1
-        if self._warning_count <= MAX_WARNINGS:
-            topic = f" of topic {peer.topic.name}" if peer.topic else ""
-            role = "subscriber" if peer.topic else "client"
-            who = f"{role} {peer.caller_id} at {peer.name}" if peer.caller_id else f"peer {peer.name}"
-            LOG.warning("%s: %s%s %s", self._name, who, topic, what)
+        topic = f" of topic {peer.topic.name}" if peer.topic else ""
+        role = "subscriber" if peer.topic else "client"
+        who = f"{role} {peer.caller_id} at {peer.name}" if peer.caller_id else f"peer {peer.name}"
+        self._warnings.add(what, peer.name, f"{who}{topic} {what}")
 
     def _queue(self, peer: _Peer, packet: Packet) -> None:
         """Queue messages of a subscriber; drop its oldest ones if the queue is full. The caller holds the lock."""
