@@ -35,8 +35,7 @@ from navsense.recordings.recorded_motion import load_motion
 from navsense.streams import DrivenFrame, StampedState, Subscriber
 from navsense.streams.ros1 import master as master_module
 from navsense.streams.ros1 import subscription as subscription_module
-from navsense.streams.ros1.currents import CURRENT_TYPES
-from navsense.streams.ros1.md5 import CLOCK_MD5, MOTION_MD5
+from navsense.streams.ros1.md5 import CLOCK_MD5, CURRENT_MD5, MOTION_MD5
 from navsense.streams.ros_messages import MOTION_TYPES
 from tests.streams.network_namespace import network_namespace
 from tests.streams.ros1_peers import RosMaster, RosPublisher
@@ -860,7 +859,7 @@ def publish_current(publish: Callable[..., RosPublisher]) -> Callable[..., RosPu
 
 
 @pytest.mark.requirement("CUR-1")
-@pytest.mark.parametrize("kind", CURRENT_TYPES)
+@pytest.mark.parametrize("kind", CURRENT_MD5)
 def test_current_is_received_bitwise(
     master: RosMaster, publish_current: Callable[..., RosPublisher], kind: str
 ) -> None:

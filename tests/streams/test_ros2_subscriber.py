@@ -10,7 +10,7 @@ import itertools
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +21,18 @@ from rosbags.typesys import Stores, get_typestore
 
 import navsense as ns
 from navsense import streams
-from navsense.core.errors import MotionError
+from navsense.core.errors import FieldError, MotionError
 from navsense.core.typing import FloatArray
 from navsense.messages.world_messages import make_clock_encoder
 from navsense.motion.base import LogContext
 from navsense.recordings.recorded_motion import load_motion
 from navsense.streams import DrivenFrame, StampedState, StreamUrl, Subscriber
+from navsense.streams.ros2 import currents
+from navsense.streams.ros2.currents import Ros2CurrentSubscriber, open_ros2_current
 from navsense.streams.ros2.naming import PARTICIPANT_USER_DATA, decode_discovery_info, encode_discovery_info
 from navsense.streams.ros2.remote import Receive, RemotePublisher, Warn
 from navsense.streams.ros2.subscriber import MOTION_TYPES, Ros2Subscriber, open_motion
+from navsense.streams.ros_currents import CURRENT_TYPES
 from navsense.streams.ros_messages import CdrReader, format_ros2_type
 from navsense.streams.ros_motion import MotionTopic
 from tests.streams.network_namespace import network_namespace
@@ -145,7 +148,7 @@ class ListedTopics:
     def list_publishers(self) -> list[RemotePublisher]:
         return [one for one in self.publishers if one.is_active]
 
-    def subscribe(self, topic: str, _message_type: str, receive: Receive, _warn: Warn) -> None:
+    def subscribe(self, topic: str, _types: Sequence[str], receive: Receive, _warn: Warn) -> None:
         self.receivers[topic] = receive
 
     def close(self) -> None:
@@ -476,3 +479,71 @@ def test_discovery_info_gives_the_node_of_each_writer() -> None:
     for data in (b"", b"\0\1\0\0", PARTICIPANT_USER_DATA * 20):
         with pytest.raises(ValueError, match="ros_discovery_info"):
             decode_discovery_info(data)
+
+
+CURRENT_FIELDS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
+    STAMPED_TWIST: lambda v: (header(1, "world"), twist((*v, 7, 8, 9))),
+    TWIST: lambda v: (vector(v), vector((7, 8, 9))),
+    "geometry_msgs/msg/TwistWithCovarianceStamped": lambda v: (
+        header(1, "world"),
+        make("TwistWithCovariance", twist((*v, 7, 8, 9)), np.arange(36.0)),
+    ),
+    "geometry_msgs/msg/Vector3Stamped": lambda v: (header(1, "world"), vector(v)),
+    "geometry_msgs/msg/Vector3": lambda v: v,
+}
+"""Message type -> what makes its fields."""
+
+
+def build_current(kind: str, values: Any) -> bytes:
+    return bytes(STORE.serialize_cdr(make(kind, *CURRENT_FIELDS[kind](values)), kind))
+
+
+def follow_current(topics: ListedTopics, query: str = "") -> Ros2CurrentSubscriber:
+    _, url = streams.stream.parse_url(f"ros2://{query}", is_motion=True)
+    return open_ros2_current(url, lambda *_: None, lambda: lambda *_: topics)
+
+
+@pytest.mark.requirement("CUR-1")
+@pytest.mark.parametrize("kind", CURRENT_FIELDS)
+def test_current_is_received(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The newest velocity, bitwise. An invalid one is dropped, with a warning."""
+    assert [format_ros2_type(one) for one in CURRENT_TYPES] == list(CURRENT_FIELDS)
+    publisher = RemotePublisher("/hydrodynamics/current_velocity", kind, "", node="/sea")
+    topics = ListedTopics(publisher)
+    with follow_current(topics, "?frame=ned") as subscriber:
+        assert subscriber.frame == "ned"
+        for velocity in ((0.1, -0.2, 1.0 / 3.0), (0.4, 0.5, 0.6)):
+            topics.send(publisher, build_current(kind, velocity))
+            assert subscriber.receive(1.0) == [velocity]
+        topics.send(publisher, build_current(kind, (np.nan, 0.0, 0.0)))
+        assert not subscriber.receive(0.0)
+    problem = "node /sea sent a message that is dropped: velocity of a current (m/s): nan"
+    assert [problem in text for text in caplog.messages] == [True]
+
+
+@pytest.mark.requirement("CUR-1")
+def test_current_of_a_later_publisher_on_dds(peer: Ros2Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(currents, "LISTEN_TIME", 0.0)
+    with streams.open_current(f"ros2://?domain={DOMAIN}&topic=/flow") as subscriber:
+        writer = peer.write_topic("/flow", "geometry_msgs/msg/Vector3", BEST_EFFORT)
+        write(writer, build_current("geometry_msgs/msg/Vector3", (0.1, 0.2, 0.3)))
+        assert subscriber.receive(20.0) == [(0.1, 0.2, 0.3)]
+
+
+@pytest.mark.requirement("CUR-1")
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("?topic=/odom", "type of topic /odom: nav_msgs/msg/Odometry; must be one of geometry_msgs/msg/TwistStamped, "),
+        (
+            "?type=nav_msgs/Odometry",
+            "option type: nav_msgs/msg/Odometry; must be one of geometry_msgs/msg/TwistStamped",
+        ),
+        ("?frame=body", "frame of a current: body; must be one of "),
+        ("?twist=body", "option of the URL: twist; must be one of topic, type, frame, domain"),
+    ],
+)
+def test_currents_that_cannot_be_followed_are_errors(query: str, problem: str) -> None:
+    with pytest.raises(FieldError) as error:
+        follow_current(ListedTopics(*PUBLISHERS), query)
+    assert str(error.value).startswith(f"ros2://{query}: {problem}")

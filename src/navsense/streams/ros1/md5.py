@@ -22,5 +22,14 @@ MOTION_MD5: Mapping[str, str] = {
 }
 """Message type of a motion -> sum."""
 
+CURRENT_MD5: Mapping[str, str] = {
+    "geometry_msgs/TwistStamped": "98d34b0043a2093cf9d9345ab6eef12e",
+    "geometry_msgs/Twist": "9f195f881246fdfa2798d1d3eebca84a",
+    "geometry_msgs/TwistWithCovarianceStamped": "8927a1a12fb2607ceea095b2dc440a96",
+    "geometry_msgs/Vector3Stamped": "7b324c7325e683bf02a9b14b01090ec7",
+    "geometry_msgs/Vector3": "4a842b65f413084dc2b10fb484ea7f17",
+}
+"""Message type of a current -> sum."""
+
 CLOCK_MD5 = "a9c97c1d230cfc112e270351a944ee47"
 """Sum of rosgraph_msgs/Clock."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from navsense.recordings.info import RecordedRun
+from navsense.streams.ros2.currents import Ros2CurrentSubscriber, open_ros2_current
 from navsense.streams.ros2.publisher import Ros2Publisher
 from navsense.streams.ros2.remote import RemoteTopicsOpener
 from navsense.streams.ros2.subscriber import Ros2Subscriber, open_motion
@@ -56,6 +57,16 @@ def open_zenoh_motion(url: StreamUrl, frame: DrivenFrame) -> Ros2Subscriber:
     return open_motion(url, frame, check_zenoh, get_zenoh_topics)
 
 
+def open_dds_current(url: StreamUrl) -> Ros2CurrentSubscriber:
+    """Return the subscriber of a current on DDS. Raises `FieldError`."""
+    return open_ros2_current(url, check_dds, get_dds_topics)
+
+
+def open_zenoh_current(url: StreamUrl) -> Ros2CurrentSubscriber:
+    """Return the subscriber of a current on Zenoh. Raises `FieldError`."""
+    return open_ros2_current(url, check_zenoh, get_zenoh_topics)
+
+
 RECEIVE_OPTIONS = ("topic", "type", "frame", "twist", "domain")
 """Options of the URL of a motion."""
 
@@ -71,6 +82,7 @@ STREAMS = (
         open_subscriber=open_dds_motion,
         motion_options=RECEIVE_OPTIONS,
         motion_format="ros2://ADDRESS?topic=TOPIC",
+        open_current=open_dds_current,
     ),
     Stream(
         scheme="ros2+zenoh",
@@ -83,5 +95,6 @@ STREAMS = (
         open_subscriber=open_zenoh_motion,
         motion_options=RECEIVE_OPTIONS,
         motion_format="ros2+zenoh://HOST:PORT?topic=TOPIC",
+        open_current=open_zenoh_current,
     ),
 )

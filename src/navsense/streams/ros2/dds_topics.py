@@ -10,7 +10,7 @@ one such publisher makes the reader best-effort. No publisher waits for the read
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -127,23 +127,32 @@ class DdsTopicReader:
         participant: DdsParticipant,
         waitset: WaitSet,
         topic: str,
-        message_type: str,
+        types: Sequence[str],
         receive: Receive,
         warn: Warn,
     ) -> None:
         """Start without a reader of the library."""
-        self.name, self.type, self.receive = topic, message_type, receive
+        self.receive = receive
+        self._name, self._types = topic, types
         self._participant, self._waitset, self._warn = participant, waitset, warn
-        self._topic = _open_topic(
-            participant, format_dds_topic(topic), MessageTypes(DEFINITIONS).describe(message_type)
-        )
+        self._topic: Topic[Any] | None = None
         self._reader: DataReader[Any] | None = None
         self._condition: ReadCondition | None = None
         self._is_reliable = True
 
     def match(self, publishers: list[RemotePublisher]) -> None:
-        """Open the reader, or open it again, with a reliability that all publishers offer."""
-        offers = [one.is_reliable for one in publishers if (one.topic, one.type) == (self.name, self.type)]
+        """Open the reader, or open it again, with a reliability that all publishers offer.
+
+        Its type is that of the first publisher: a topic has one type.
+        """
+        candidates = [one for one in publishers if one.topic == self._name and one.type in self._types]
+        if not candidates:
+            return
+        if self._topic is None:
+            self._types = [candidates[0].type]
+            description = MessageTypes(DEFINITIONS).describe(candidates[0].type)
+            self._topic = _open_topic(self._participant, format_dds_topic(self._name), description)
+        offers = [one.is_reliable for one in candidates if one.type in self._types]
         if not offers or (self._reader is not None and self._is_reliable == all(offers)):
             return
         self._is_reliable = all(offers)
@@ -202,10 +211,10 @@ class DdsTopics:
         with self._lock:
             return self._list.list_publishers()
 
-    def subscribe(self, topic: str, message_type: str, receive: Receive, warn: Warn) -> None:
-        """Receive the messages of a topic, of all publishers with a type. Raises `DDSException`."""
+    def subscribe(self, topic: str, types: Sequence[str], receive: Receive, warn: Warn) -> None:
+        """Receive the messages of a topic, of all publishers with the type of the first one. Raises `DDSException`."""
         with self._lock:
-            self._readers.append(DdsTopicReader(self._participant, self._waitset, topic, message_type, receive, warn))
+            self._readers.append(DdsTopicReader(self._participant, self._waitset, topic, types, receive, warn))
             self._readers[-1].match(self._list.list_publishers())
 
     def _run(self) -> None:

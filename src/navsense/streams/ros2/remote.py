@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -52,8 +52,8 @@ class RemoteTopics(Protocol):
         """Return the publishers that are known now, without those of this process."""
         ...
 
-    def subscribe(self, topic: str, message_type: str, receive: Receive, warn: Warn) -> None:
-        """Receive the messages of a topic, of all publishers with a type."""
+    def subscribe(self, topic: str, types: Sequence[str], receive: Receive, warn: Warn) -> None:
+        """Receive the messages of a topic, of publishers with these types."""
         ...
 
     def close(self) -> None:

@@ -64,7 +64,7 @@ class ClockTopic:
         self.time: int | None = None
         self._topics, self._warnings, self._choice = topics, warnings, PublisherChoice(warnings)
         self._start = time.monotonic()
-        topics.subscribe(CLOCK, format_ros2_type(CLOCK_TYPE), self._receive, warnings.add)
+        topics.subscribe(CLOCK, [format_ros2_type(CLOCK_TYPE)], self._receive, warnings.add)
 
     def has_publisher(self, *, connected: bool) -> bool:
         """Return True if another program publishes /clock. Without `connected`, also while publishers are searched."""
@@ -163,7 +163,7 @@ class Ros2Subscriber(Subscriber):
             self._commands = CommandStates(self._frame, get_time=self._stamps.read_time, put=self.put, fail=self.fail)
             drive = f" of {self._frame.drive.name}" if self._frame.drive else ""
             LOG.info("%s: %s: velocity commands%s, a state every %.3g s", self.url, self.topic, drive, STEP * 1e-9)
-        self._topics.subscribe(motion.name, motion.type, self._receive, self._warnings.add)
+        self._topics.subscribe(motion.name, [motion.type], self._receive, self._warnings.add)
         publishers = [str(one) for one in self._topics.list_publishers() if one.topic == motion.name]
         LOG.info("%s: %s: subscribed to %s", self.url, self.topic, list_some(publishers))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -51,15 +51,9 @@ class ZenohTopicReader:
     The identifier gets the token if the topic has only one token without an identifier.
     """
 
-    def __init__(self, topic: str, message_type: str, publishers: ZenohTopics, receive: Receive, warn: Warn) -> None:
+    def __init__(self, topic: str, publishers: ZenohTopics, receive: Receive, warn: Warn) -> None:
         """Start without publishers."""
-        self._topic, self._type, self._publishers, self._receive, self._warn = (
-            topic,
-            message_type,
-            publishers,
-            receive,
-            warn,
-        )
+        self._topic, self._publishers, self._receive, self._warn = topic, publishers, receive, warn
         self._sources: dict[bytes, RemotePublisher] = {}
         self._numbers: dict[bytes, int] = {}
 
@@ -72,18 +66,18 @@ class ZenohTopicReader:
                 self._warn("lost", gid.hex(), "messages are lost on the network")
             self._numbers[gid] = number
         if gid not in self._sources:
-            self._sources[gid] = self._find_publisher(gid)
+            self._sources[gid] = self._find_publisher(gid, parse_dds_type(str(sample.key_expr).split("/")[-2]))
         self._receive(self._sources[gid], sample.payload.to_bytes())
 
-    def _find_publisher(self, gid: bytes) -> RemotePublisher:
-        """Return the publisher with an identifier."""
+    def _find_publisher(self, gid: bytes, kind: str) -> RemotePublisher:
+        """Return the publisher with an identifier and a type."""
         used = list(self._sources.values())
         tokens = [
             one
             for one in self._publishers.list_publishers()
-            if (one.topic, one.type) == (self._topic, self._type) and one not in used
+            if (one.topic, one.type) == (self._topic, kind) and one not in used
         ]
-        return tokens[0] if len(tokens) == 1 else RemotePublisher(self._topic, self._type, gid.hex() or "without ROS")
+        return tokens[0] if len(tokens) == 1 else RemotePublisher(self._topic, kind, gid.hex() or "without ROS")
 
 
 class ZenohTopics:
@@ -121,16 +115,17 @@ class ZenohTopics:
         with self._lock:
             return list(self._publishers.values())
 
-    def subscribe(self, topic: str, message_type: str, receive: Receive, warn: Warn) -> None:
-        """Receive the messages of a topic, of all publishers with a type. Raises `ZError`."""
-        reader = ZenohTopicReader(topic, message_type, self, receive, warn)
+    def subscribe(self, topic: str, types: Sequence[str], receive: Receive, warn: Warn) -> None:
+        """Receive the messages of a topic, of all publishers with some types. Raises `ZError`."""
+        reader = ZenohTopicReader(topic, self, receive, warn)
 
         def handle(sample: Any) -> None:
             if not self._is_closed:
                 reader.handle(sample)
 
-        key = f"{self._domain}/{topic.strip('/')}/{format_dds_type(message_type)}/*"
-        self._subscribers.append(self._session.declare_subscriber(key, handle))
+        for kind in types:
+            key = f"{self._domain}/{topic.strip('/')}/{format_dds_type(kind)}/*"
+            self._subscribers.append(self._session.declare_subscriber(key, handle))
 
     def close(self) -> None:
         """Disconnect."""
