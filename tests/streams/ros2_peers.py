@@ -63,6 +63,7 @@ class Ros2Peer:
         self.participant = DomainParticipant(number)
         self.is_open = True
         self._readers: dict[str, DataReader[Any]] = {}
+        self._writers: list[DdsTopicWriter] = []
 
     def read_topic(self, topic: str, message_type: str, *policies: Any) -> None:
         """Create a reader, which is reliable and keeps everything unless policies say otherwise."""
@@ -78,7 +79,10 @@ class Ros2Peer:
         description = MessageTypes(DEFINITIONS).describe(message_type)
         dds_topic = Topic(self.participant, format_dds_topic(topic), description)
         qos = Qos(*(policies or (Policy.Reliability.Reliable(0),)), Policy.History.KeepLast(5000))
-        return DdsTopicWriter(DataWriter(self.participant, dds_topic, qos))
+        self._writers.append(
+            DdsTopicWriter(DataWriter(self.participant, dds_topic, qos))
+        )  # deleted without a reference
+        return self._writers[-1]
 
     def find_topic(self, ending: str) -> tuple[str, str]:
         """Return the name and type of the topic of ROS with this ending, when a writer of it is known."""

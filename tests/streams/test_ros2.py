@@ -217,6 +217,28 @@ def test_reader_that_does_not_take_does_not_delay_others(network: None, run: Run
     peer.close()
 
 
+def test_run_does_not_publish_the_clock_beside_another_program(
+    network: None, run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As soon as it is found, and until it leaves."""
+    simulator, peer = Ros2Peer(DOMAIN), Ros2Peer(DOMAIN)
+    simulator.write_topic("/clock", "rosgraph_msgs/msg/Clock")
+    peer.read_topic("/clock", "rosgraph_msgs/msg/Clock")
+    with open_publisher(run) as opened:
+        wait_for(lambda: opened.subscriber_count == 1 and bool(opened._node.list_publishers()))
+        slices = run.session.compute_slices(0.05)
+        opened.write(next(slices))
+        simulator.close()
+        wait_for(lambda: not opened._node.list_publishers())
+        for time_slice in slices:
+            opened.write(time_slice)
+    stamps = [message[4:12] for message in peer.take("/clock")]
+    assert 0 < len(stamps) < 200
+    assert stamps[-1] == np.array([EPOCH + 1, 990_000_000], dtype="<u4").tobytes()
+    assert caplog.text.count("publishes /clock; this run does not") == 1
+    peer.close()
+
+
 def test_reader_that_dies_is_noticed(network: None, run: Run) -> None:
     with open_publisher(run) as opened:
         peer = Ros2Peer(DOMAIN)

@@ -100,6 +100,7 @@ def store_definitions(folder: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(definition + "\n", encoding="utf-8")
     get_registry().messages_dir = folder
+    get_registry()._loaded_types.clear()  # its list outlives the session that has the types
 
 
 def test_zenoh_ros2_sdk_decodes_a_run(router: ZenohRouter, run: Run, tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsPublication
 from cyclonedds.core import DDSException, InstanceState, ReadCondition, SampleState, ViewState, WaitSet
 from cyclonedds.qos import Policy, Qos
 from cyclonedds.sub import DataReader
@@ -24,15 +23,8 @@ from cyclonedds.util import duration
 from navsense.core.errors import Where
 from navsense.messages.schemas import DEFINITIONS
 from navsense.recordings.base import make_no_thread_error
-from navsense.streams.ros2.dds import OWN_PARTICIPANTS, DdsParticipant, MessageTypes, describe_discovery_info
-from navsense.streams.ros2.naming import (
-    DISCOVERY_TOPIC,
-    GID_SIZE,
-    decode_discovery_info,
-    format_dds_topic,
-    parse_dds_topic,
-    parse_dds_type,
-)
+from navsense.streams.ros2.dds import BATCH, Bytes, DdsParticipant, DdsPublisherList, MessageTypes, open_topic
+from navsense.streams.ros2.naming import format_dds_topic
 from navsense.streams.ros2.remote import Receive, RemotePublisher, Warn
 from navsense.streams.stream import StreamUrl
 
@@ -44,79 +36,6 @@ WAIT_TIME = 0.05
 
 RECEIVE_PERIOD = 0.0025
 """Least time (s) from one read of a topic to the next."""
-
-BATCH = 1000
-"""Largest number of messages of one read."""
-
-
-class _Bytes:
-    """What the library makes of a message: its bytes.
-
-    data: the CDR with its encapsulation.
-    """
-
-    def __init__(self, data: bytes) -> None:
-        """Copy the bytes."""
-        self.data = bytes(data)
-        self.sample_info: Any = None
-
-    @staticmethod
-    def deserialize(data: bytes) -> _Bytes:
-        """Return a message."""
-        return _Bytes(data)
-
-    @staticmethod
-    def deserialize_key(_data: bytes) -> None:
-        """Return the key of a message without data, which a publisher that disconnects sends."""
-
-
-def _open_topic(participant: DdsParticipant, name: str, description: Any) -> Topic[Any]:
-    """Return a topic whose readers give bytes."""
-    topic: Topic[Any] = Topic(participant.entity, name, description)
-    topic.data_type = _Bytes
-    return topic
-
-
-class DdsPublisherList:
-    """The publishers of ROS topics that a participant has found, without those of this process."""
-
-    def __init__(self, participant: DdsParticipant) -> None:
-        """Read what the library finds, and the names of nodes."""
-        self._endpoints = BuiltinDataReader(participant.entity, BuiltinTopicDcpsPublication)
-        info = _open_topic(participant, DISCOVERY_TOPIC, describe_discovery_info(GID_SIZE))
-        qos = Qos(Policy.Reliability.Reliable(0), Policy.Durability.TransientLocal, Policy.History.KeepAll)
-        self._info: DataReader[Any] = DataReader(participant.entity, info, qos)
-        self._publishers: dict[int, RemotePublisher] = {}
-        self._nodes: dict[str, str] = {}
-
-    def update(self) -> None:
-        """Read what has changed. Raises `DDSException`."""
-        for sample in self._info.take(BATCH):
-            with suppress(ValueError):
-                if isinstance(sample, _Bytes):
-                    self._nodes |= {guid.hex(): node for guid, node in decode_discovery_info(sample.data).items()}
-        for endpoint in self._endpoints.take(BATCH):
-            handle, is_alive = endpoint.sample_info.instance_handle, endpoint.sample_info.valid_data
-            if not is_alive:
-                if handle in self._publishers:
-                    self._publishers[handle].is_active = False
-            elif endpoint.participant_key.bytes not in OWN_PARTICIPANTS and handle not in self._publishers:
-                topic, kind = parse_dds_topic(endpoint.topic_name), parse_dds_type(endpoint.type_name)
-                if topic and kind:
-                    is_reliable = isinstance(endpoint.qos[Policy.Reliability], Policy.Reliability.Reliable)
-                    self._publishers[handle] = RemotePublisher(
-                        topic, kind, endpoint.key.bytes.hex(), is_reliable=is_reliable
-                    )
-        for publisher in self._publishers.values():
-            publisher.node = publisher.node or self._nodes.get(publisher.identity, "")
-
-    def get_publisher(self, handle: int) -> RemotePublisher | None:
-        """Return the publisher with an instance handle, also after it has disconnected."""
-        return self._publishers.get(handle)
-
-    def list_publishers(self) -> list[RemotePublisher]:
-        """Return the publishers that are connected."""
-        return [one for one in self._publishers.values() if one.is_active]
 
 
 class DdsTopicReader:
@@ -151,7 +70,7 @@ class DdsTopicReader:
         if self._topic is None:
             self._types = [candidates[0].type]
             description = MessageTypes(DEFINITIONS).describe(candidates[0].type)
-            self._topic = _open_topic(self._participant, format_dds_topic(self._name), description)
+            self._topic = open_topic(self._participant, format_dds_topic(self._name), description)
         offers = [one.is_reliable for one in candidates if one.type in self._types]
         if not offers or (self._reader is not None and self._is_reliable == all(offers)):
             return
@@ -164,7 +83,7 @@ class DdsTopicReader:
         self._condition = ReadCondition(self._reader, any_state)
         self._waitset.attach(self._condition)
 
-    def take(self) -> list[_Bytes]:
+    def take(self) -> list[Bytes]:
         """Return the messages since the last call."""
         if self._reader is None:
             return []
@@ -172,7 +91,7 @@ class DdsTopicReader:
         status = self._reader.get_sample_lost_status()
         if status.total_count_change:
             self._warn("lost", "", "messages are lost on the network")
-        return [one for one in samples if isinstance(one, _Bytes)]
+        return [one for one in samples if isinstance(one, Bytes)]
 
     def close(self) -> None:
         """Close the reader of the library."""
@@ -251,7 +170,7 @@ class DdsTopics:
         self._participant.close()
 
 
-def _get_source_time(message: tuple[_Bytes, Receive]) -> int:
+def _get_source_time(message: tuple[Bytes, Receive]) -> int:
     """Return the time (ns) at which a message was published."""
     time: int = message[0].sample_info.source_timestamp
     return time

@@ -34,6 +34,7 @@ from navsense.recordings.rosbag.writer import compute_type_hash
 from navsense.recordings.topic_names import CLOCK, TRANSFORMS
 from navsense.streams.device_port import CONNECT_TIMEOUT, parse_wait
 from navsense.streams.ros2.naming import is_valid_topic
+from navsense.streams.ros2.remote import RemotePublisher
 from navsense.streams.ros2.url import format_query, parse_domain
 from navsense.streams.stream import Publisher, StreamUrl
 
@@ -89,6 +90,10 @@ class Node(Protocol):
         """Tell the other nodes the name of this one, and its writers."""
         ...
 
+    def list_publishers(self) -> list[RemotePublisher]:
+        """Return the publishers of other programs that are known now."""
+        ...
+
     def flush(self) -> None:
         """Wait until all readers that answer have all messages."""
         ...
@@ -115,6 +120,7 @@ class Ros2Publisher(Publisher):
         self._writers: dict[str, TopicWriter] = {}
         self._waiting: list[tuple[int, int, TopicWriter, bytes]] = []
         self._count = self._sent = 0
+        self._clock_topic, self._has_warned = recorded_run.topics.get_common_topic(CLOCK), False
         self._is_open = True
         name = "/" + url.options.get("node", f"navsense_{os.getpid()}").strip("/")
         self._node = open_node(url, domain, name, recorded_run.ros == HUMBLE)
@@ -148,7 +154,7 @@ class Ros2Publisher(Publisher):
 
     def _list_first_channels(self) -> list[OutputChannel]:
         """Return the channels that exist before the run starts. The others follow with their first message."""
-        clock = OutputChannel(self._run.topics.get_common_topic(CLOCK), world_messages.make_clock_encoder())
+        clock = OutputChannel(self._clock_topic, world_messages.make_clock_encoder())
         transforms = OutputChannel(
             self._run.topics.get_common_topic(TRANSFORMS), world_messages.make_transforms_encoder([])
         )
@@ -191,7 +197,9 @@ class Ros2Publisher(Publisher):
             raise RecordingError(f"{type(error).__name__}: {error}", where=Where(self.url)) from error
 
     def _queue(self, block: MessageBlock) -> None:
-        """Encode the messages of a block, unless nobody reads its topic."""
+        """Encode the messages of a block, unless nobody reads its topic, or another program publishes the clock."""
+        if block.channel.topic == self._clock_topic and self._has_other_clock():
+            return
         writer, count = self._get_writer(block.channel), block.stamp.shape[0]
         if not count or not (block.channel.latched or writer.has_readers):
             return
@@ -205,6 +213,14 @@ class Ros2Publisher(Publisher):
             (arrival, number, writer, data[first : first + size])
             for arrival, number, first in zip(block.log_time.tolist(), numbers, range(0, len(data), size), strict=True)
         ]
+
+    def _has_other_clock(self) -> bool:
+        """Return True if another program publishes the clock. Two clocks would move the time of all nodes."""
+        others = [one for one in self._node.list_publishers() if one.topic == self._clock_topic]
+        if others and not self._has_warned:
+            self._has_warned = True
+            LOG.warning("%s: %s publishes %s; this run does not", self.url, others[0], self._clock_topic)
+        return bool(others)
 
     def _send(self, end: int | None = None) -> None:
         """Send the messages that arrive until a time (ns), by their arrival; all of them without a time."""

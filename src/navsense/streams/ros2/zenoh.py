@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import secrets
 import struct
+import threading
 import time
 from contextlib import suppress
 from typing import Any
@@ -20,7 +21,8 @@ from zenoh import open as open_session
 
 from navsense.core.errors import RecordingError, Where
 from navsense.messages.cdr import MessageEncoder
-from navsense.streams.ros2.naming import format_dds_type, split_node_name
+from navsense.streams.ros2.naming import format_dds_type, parse_dds_type, split_node_name
+from navsense.streams.ros2.remote import RemotePublisher
 from navsense.streams.stream import StreamUrl
 
 DEFAULT_PORT = 7447
@@ -41,8 +43,57 @@ OWN_SESSIONS: set[str] = set()
 GRAPH = "@ros2_lv"
 """First part of the keys of all tokens."""
 
+PUBLISHER = "MP"
+"""The kind of the token of a publisher."""
+
 VOLATILE_QOS, LATCHED_QOS = "::,10:,:,:,,", ":1:,1:,:,:,,"
 """Policies in a token: reliability, durability, history, deadline, lifespan and liveliness; empty where default."""
+
+
+def parse_token(key: str) -> RemotePublisher | None:
+    """Return the publisher of a token; None for a token of another kind, or of a session of this process.
+
+    >>> key = "@ros2_lv/7/aa/0/3/MP/%/%/sim/%odom/nav_msgs::msg::dds_::Odometry_/RIHS01_00/::,10:,:,:,,"
+    >>> publisher = parse_token(key)
+    >>> publisher.topic, publisher.type, publisher.node
+    ('/odom', 'nav_msgs/msg/Odometry', '/sim')
+    """
+    parts = key.split("/")
+    if len(parts) < 12 or parts[0] != GRAPH or parts[5] != PUBLISHER or parts[2] in OWN_SESSIONS:
+        return None
+    namespace, node, topic, dds_type = parts[7:11]
+    kind = parse_dds_type(dds_type)
+    if not kind:
+        return None
+    full_name = f"{namespace.replace('%', '/').rstrip('/')}/{node}"
+    return RemotePublisher("/" + topic.replace("%", "/").strip("/"), kind, key, node=full_name)
+
+
+class ZenohPublisherList:
+    """The publishers of ROS topics that a session has found, without those of this process."""
+
+    def __init__(self, session: Any, domain: int) -> None:
+        """Read the tokens."""
+        self._lock = threading.Lock()
+        self._publishers: dict[str, RemotePublisher] = {}
+        self._tokens = session.liveliness().declare_subscriber(f"{GRAPH}/{domain}/**", self._handle, history=True)
+
+    def _handle(self, sample: Any) -> None:
+        """Add or remove a publisher. Called in a thread of Zenoh."""
+        key = str(sample.key_expr)
+        publisher = parse_token(key)
+        if publisher is None:
+            return
+        with self._lock:
+            if sample.kind == zenoh.SampleKind.PUT:
+                self._publishers.setdefault(key, publisher)
+            elif key in self._publishers:
+                self._publishers.pop(key).is_active = False
+
+    def list_publishers(self) -> list[RemotePublisher]:
+        """Return the publishers that are connected."""
+        with self._lock:
+            return list(self._publishers.values())
 
 
 class ZenohTopicWriter:
@@ -86,6 +137,7 @@ class ZenohNode:
         self._session = connect(url)
         self._domain, self._session_id = domain, str(self._session.info.zid())
         OWN_SESSIONS.add(self._session_id)
+        self._others = ZenohPublisherList(self._session, domain)
         namespace, node = split_node_name(name)
         self._node = f"%/{namespace.replace('/', '%')}/{node}"  # enclave, namespace, name
         self.writers: list[ZenohTopicWriter] = []
@@ -114,6 +166,10 @@ class ZenohNode:
 
     def announce(self) -> None:
         """Do nothing: the tokens tell."""
+
+    def list_publishers(self) -> list[RemotePublisher]:
+        """Return the publishers of other programs that are known now."""
+        return self._others.list_publishers()
 
     def flush(self) -> None:
         """Wait while the session sends its queue."""

@@ -10,7 +10,6 @@ publisher is a loss. Source: the design document of `rmw_zenoh`.
 from __future__ import annotations
 
 import struct
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -19,30 +18,8 @@ import zenoh
 
 from navsense.streams.ros2.naming import format_dds_type, parse_dds_type
 from navsense.streams.ros2.remote import Receive, RemotePublisher, Warn
-from navsense.streams.ros2.zenoh import ATTACHMENT, GRAPH, OWN_SESSIONS, connect
+from navsense.streams.ros2.zenoh import ATTACHMENT, OWN_SESSIONS, ZenohPublisherList, connect
 from navsense.streams.stream import StreamUrl
-
-PUBLISHER = "MP"
-"""The kind of the token of a publisher."""
-
-
-def parse_token(key: str) -> RemotePublisher | None:
-    """Return the publisher of a token; None for a token of another kind, or of a session of this process.
-
-    >>> key = "@ros2_lv/7/aa/0/3/MP/%/%/sim/%odom/nav_msgs::msg::dds_::Odometry_/RIHS01_00/::,10:,:,:,,"
-    >>> publisher = parse_token(key)
-    >>> publisher.topic, publisher.type, publisher.node
-    ('/odom', 'nav_msgs/msg/Odometry', '/sim')
-    """
-    parts = key.split("/")
-    if len(parts) < 12 or parts[0] != GRAPH or parts[5] != PUBLISHER or parts[2] in OWN_SESSIONS:
-        return None
-    namespace, node, topic, dds_type = parts[7:11]
-    kind = parse_dds_type(dds_type)
-    if not kind:
-        return None
-    full_name = f"{namespace.replace('%', '/').rstrip('/')}/{node}"
-    return RemotePublisher("/" + topic.replace("%", "/").strip("/"), kind, key, node=full_name)
 
 
 class ZenohTopicReader:
@@ -87,33 +64,17 @@ class ZenohTopics:
 
     def __init__(self, url: StreamUrl, domain: int, _fail: Callable[[str], None]) -> None:
         """Connect to a router, and read the tokens. Raises `RecordingError`."""
-        self._domain, self._lock = domain, threading.Lock()
-        self._publishers: dict[str, RemotePublisher] = {}
+        self._domain = domain
         self._is_closed = False
         self._session = connect(url)
         self._session_id = str(self._session.info.zid())
         OWN_SESSIONS.add(self._session_id)
-        self._graph = self._session.liveliness().declare_subscriber(
-            f"{GRAPH}/{domain}/**", self._handle_token, history=True
-        )
+        self._list = ZenohPublisherList(self._session, domain)
         self._subscribers: list[Any] = []
-
-    def _handle_token(self, sample: Any) -> None:
-        """Add or remove a publisher. Called in a thread of Zenoh."""
-        key = str(sample.key_expr)
-        publisher = parse_token(key)
-        if publisher is None:
-            return
-        with self._lock:
-            if sample.kind == zenoh.SampleKind.PUT:
-                self._publishers.setdefault(key, publisher)
-            elif key in self._publishers:
-                self._publishers.pop(key).is_active = False
 
     def list_publishers(self) -> list[RemotePublisher]:
         """Return the publishers that are known now, without those of this process."""
-        with self._lock:
-            return list(self._publishers.values())
+        return self._list.list_publishers()
 
     def subscribe(self, topic: str, types: Sequence[str], receive: Receive, warn: Warn) -> None:
         """Receive the messages of a topic, of all publishers with some types. Raises `ZError`."""
