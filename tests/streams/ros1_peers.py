@@ -28,6 +28,7 @@ class RosMaster:
     publishers, subscribers: node -> URI by topic.
     types: type by topic.
     services: address by service.
+    parameters: value by name.
     calls: the calls so far.
     """
 
@@ -36,6 +37,7 @@ class RosMaster:
         self.subscribers: dict[str, dict[str, str]] = {}
         self.types: dict[str, str] = {}
         self.services: dict[str, str] = {}
+        self.parameters: dict[str, Any] = {}
         self.calls: list[tuple[str, ...]] = []
         self._server = _Server(("127.0.0.1", port), logRequests=False, allow_none=False)
         self.port: int = self._server.server_address[1]
@@ -49,6 +51,8 @@ class RosMaster:
             "unregisterSubscriber",
             "getSystemState",
             "getTopicTypes",
+            "getParam",
+            "lookupNode",
         ):
             self._server.register_function(self.__getattribute__(name), name)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
@@ -99,6 +103,17 @@ class RosMaster:
 
     def getTopicTypes(self, caller: str) -> list[Any]:  # noqa: N802
         return [1, "types", [[topic, kind] for topic, kind in self.types.items()]]
+
+    def getParam(self, caller: str, key: str) -> list[Any]:  # noqa: N802
+        if key in self.parameters:
+            return [1, "parameter", self.parameters[key]]
+        return [-1, f"Parameter [{key}] is not set", 0]
+
+    def lookupNode(self, caller: str, name: str) -> list[Any]:  # noqa: N802
+        for nodes in (*self.publishers.values(), *self.subscribers.values()):
+            if name in nodes:
+                return [1, "node api", nodes[name]]
+        return [-1, f"unknown node [{name}]", ""]
 
     def list_topics(self) -> list[str]:
         """The topics with a publisher."""
@@ -254,6 +269,7 @@ class RosPublisher:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._api = _Server(("127.0.0.1", 0), logRequests=False, allow_none=False)
         self._api.register_function(self.requestTopic, "requestTopic")
+        self._api.register_function(lambda _: [1, "", 1], "getPid")
         self.uri = f"http://127.0.0.1:{self._api.server_address[1]}/"
         targets = (self._accept, lambda: self._api.serve_forever(0.02))
         self._threads = [threading.Thread(target=target) for target in targets]

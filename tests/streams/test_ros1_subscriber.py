@@ -18,7 +18,9 @@ import time
 import xmlrpc.client
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -27,15 +29,22 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 import navsense as ns
 from navsense import streams
-from navsense.core.errors import FieldError, MotionError
+from navsense.core.errors import FieldError, MotionError, Where
 from navsense.motion import CommandLimits, Drive, attach, velocity_commands
 from navsense.motion.base import LogContext
 from navsense.motion.driven import state_row
+from navsense.motion.velocity_commands import CommandedLink
 from navsense.recordings.recorded_motion import load_motion
 from navsense.streams import DrivenFrame, StampedState, Subscriber
+from navsense.streams import ros_stamps as stamps_module
 from navsense.streams.ros1 import master as master_module
+from navsense.streams.ros1 import subscriber_node as subscriber_node_module
 from navsense.streams.ros1 import subscription as subscription_module
+from navsense.streams.ros1.master import Master, MasterError, Registration
 from navsense.streams.ros1.md5 import CLOCK_MD5, CURRENT_MD5, MOTION_MD5
+from navsense.streams.ros1.node import Ros1Node, Ros1Topic
+from navsense.streams.ros1.subscriber import Ros1Subscriber
+from navsense.streams.ros1.subscription import Subscription
 from navsense.streams.ros_messages import MOTION_TYPES
 from tests.streams.network_namespace import network_namespace
 from tests.streams.ros1_peers import RosMaster, RosPublisher
@@ -374,6 +383,9 @@ def test_frame_with_a_new_parent_is_an_error(master: RosMaster, publish: Callabl
         ("?topic=/odom&host=192.0.2.1", "option host: 192.0.2.1; must be a name or an address of this machine"),
         ("?topic=/odom&speed=3", "option of the URL: speed; must be one of topic, type, model, link, frame, "),
         ("/odom", "path of the URL: /odom; must be empty"),
+        ("?topic=/odom&topic=/pose", "option of the URL: topic; must be given once"),
+        ("?topic=/odom here", "option topic: /odom here; must be a name of ROS: letters, digits, _ and /"),
+        ("?topic=/odom&node=gazebo", "option node: /gazebo; a node of this name runs at http://127.0.0.1:"),
     ],
 )
 def test_invalid_urls_are_errors(
@@ -393,6 +405,28 @@ def test_missing_master_is_an_error_with_its_remedy() -> None:
         streams.open_subscriber("ros1://127.0.0.1:11311?topic=/odom", FRAME)
     problem = "ROS master: 127.0.0.1:11311; does not answer: connection refused; start it: roscore"
     assert str(error.value) == f"ros1://127.0.0.1:11311?topic=/odom: {problem}"
+
+
+def test_name_of_a_node_that_has_ended_is_free(master: RosMaster) -> None:
+    """The master still lists a node that was killed."""
+    master.registerPublisher("/gazebo", "/odom", ODOMETRY, "http://127.0.0.1:9/")
+    with subscribe(master, "?topic=/odom&node=gazebo"):
+        assert "/gazebo" in master.subscribers["/odom"]
+
+
+def test_quaternion_far_from_unit_length_is_one_warning(
+    master: RosMaster, publish: Callable[..., RosPublisher], caplog: pytest.LogCaptureFixture
+) -> None:
+    publisher = publish(STAMPED)
+    with subscribe(master) as subscriber:
+        wait_for(lambda: publisher.headers)
+        publisher.send(
+            *(build(STAMPED, stamp, (0, 0, 0, size, 0, 0, 0)) for stamp, size in ((1, 1.001), (2, 5), (3, 4)))
+        )
+        states = take(subscriber, 3)
+    assert [one.state.pose.rotation for one in states] == [(1.0, 0.0, 0.0, 0.0)] * 3
+    warning = "topic /odom: node /gazebo sent a quaternion of length 5, which is normalized"
+    assert [text.partition(": ")[2] for text in caplog.messages] == [warning]
 
 
 def test_later_publisher_is_connected(
@@ -456,6 +490,62 @@ def test_master_that_vanishes_is_a_warning(
     later.vanish()
     second.close()
     assert "connected publishers stay, new ones are not found" in caplog.text
+
+
+def test_closing_waits_once_for_all_peers(
+    master: RosMaster, publish: Callable[..., RosPublisher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All connections are closed before the first wait. Peers that do not answer take the time of one wait together."""
+    now, closed = 0.0, []
+    close, unregister = Subscription.close, Master.close
+    publisher = publish(POSE)
+    subscriber = subscribe(master)
+    wait_for(lambda: publisher.headers)
+
+    def wait(topic: str, timeout: float) -> None:
+        nonlocal now
+        now += timeout
+        closed.append(topic if timeout else f"{topic} at once")
+
+    monkeypatch.setattr(subscriber_node_module, "time", SimpleNamespace(monotonic=lambda: now))
+
+    def close_subscription(subscription: Subscription, timeout: float) -> None:
+        wait(subscription.topic, timeout)
+        close(subscription, 1.0)
+
+    def close_master(master: Master, timeout: float) -> None:
+        wait("master", 0.6 * timeout)
+        unregister(master)
+
+    monkeypatch.setattr(Subscription, "close", close_subscription)
+    monkeypatch.setattr(Master, "close", close_master)
+    subscriber.close()
+    assert closed == ["/odom at once", "/clock at once", "master", "/odom", "/clock at once"]
+    assert now == subscriber_node_module.CLOSE_TIMEOUT
+
+
+def test_master_that_does_not_answer_is_waited_for_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its thread, which waits for an answer, and the call that unregisters share the time."""
+    now = 0.0
+
+    def wait(timeout: float) -> None:
+        nonlocal now
+        now += 0.6 * timeout
+
+    def call(*_: object, timeout: float) -> None:
+        wait(timeout)
+        raise MasterError("does not answer: no answer in time")
+
+    master = Master("127.0.0.1", 9, caller_id="/quad", caller_api="", name="ros1://", fail=lambda _: None)
+    monkeypatch.setattr(master_module, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(master, "_thread", SimpleNamespace(is_alive=lambda: True, join=wait))
+    monkeypatch.setattr(master, "call", call)
+    master._registered = [Registration("/odom", ODOMETRY), Registration("/tf", TF)]
+    master.close()
+    assert now == pytest.approx(master_module.UNREGISTER_TIMEOUT * (0.6 + 0.4 * 0.6))
+    assert caplog.messages == ["ros1://: the master does not answer: no answer in time; /tf is not unregistered"]
 
 
 def test_two_publishers_are_a_warning_that_names_both(
@@ -664,6 +754,8 @@ def test_refusal_of_a_publisher_is_a_warning(
         ([0, 10, 20], [0, 10, 20], ""),
         ([0, 0, 0], None, "the messages have the stamp 0; they get the time of receipt"),
         ([0, 10**18, 10**18 + 1], [10**18, 10**18 + 1], ""),
+        ([0, SECOND, SECOND + 10], [0, SECOND, SECOND + 10], ""),
+        ([0, 500_020_000_000, 500_040_000_000], [500_020_000_000, 500_040_000_000], ""),
         ([10**18, 0, 10**18 + 1], [10**18, 10**18 + 1], "with the stamp 0 after Unix time, which is dropped"),
         ([10, 20, 15], [10, 20, 15], ""),
     ],
@@ -671,12 +763,15 @@ def test_refusal_of_a_publisher_is_a_warning(
 def test_stamps(
     master: RosMaster,
     publish: Callable[..., RosPublisher],
+    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     sent: list[int],
     expected: list[int] | None,
     warning: str,
 ) -> None:
     """A stamp of 0 is the start of a simulation, a publisher before its clock, or one without stamps."""
+    if expected is None:
+        monkeypatch.setattr(stamps_module, "DECISION_TIME", 0.0)
     publisher, before = publish(STAMPED), time.time_ns()
     with subscribe(master) as subscriber:
         wait_for(lambda: publisher.headers)
@@ -688,6 +783,110 @@ def test_stamps(
     else:
         assert stamps == expected
     assert [text.partition(": ")[2].endswith(warning) for text in caplog.messages] == [True] * bool(warning)
+
+
+@pytest.fixture
+def start_clock(publish: Callable[..., RosPublisher]) -> Callable[..., RosPublisher]:
+    """Return a function that starts a node that publishes /clock, and sends a time (ns)."""
+
+    def start(stamp: int) -> RosPublisher:
+        clock = publish("rosgraph_msgs/Clock", "/clock", node="/simulator")
+        wait_for(lambda: clock.headers)
+        clock.send(struct.pack("<II", stamp // SECOND, stamp % SECOND))
+        return clock
+
+    return start
+
+
+@pytest.mark.parametrize("sends_stamps", [True, False])
+def test_simulated_time_waits_for_the_clock(
+    master: RosMaster,
+    publish: Callable[..., RosPublisher],
+    start_clock: Callable[[int], RosPublisher],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    sends_stamps: bool,
+) -> None:
+    """A node that starts before its clock, as rospy does, and one that sets no stamps: their times are simulated."""
+    monkeypatch.setattr(stamps_module, "DECISION_TIME", 0.0)
+    master.parameters["/use_sim_time"] = True
+    publisher, zero = publish(STAMPED), build(STAMPED, 0, (9, 0, 0, 1, 0, 0, 0))
+    with subscribe(master) as subscriber:
+        wait_for(lambda: publisher.headers)
+        publisher.send(*[zero] * 3)
+        wait_for(lambda: "waiting for the first message of /clock" in caplog.text)
+        start_clock(500 * SECOND)
+        wait_for(lambda: subscriber._stamps.clock.time)  # type: ignore[attr-defined]
+        stamp = 500 * SECOND + 1 if sends_stamps else 0
+        publisher.send(build(STAMPED, stamp, (1, 0, 0, 1, 0, 0, 0)))
+        (state,) = take(subscriber, 1)
+    assert (state.stamp, state.state.pose.position[0]) == (500 * SECOND + sends_stamps, 1.0)
+    warnings = [text.partition(": topic /odom: ")[2] for text in caplog.messages]
+    assert warnings[1:] == [] if sends_stamps else ["the messages have the stamp 0; they get the time of /clock"]
+
+
+def test_stamps_that_begin_after_stamps_of_zero_are_an_error(
+    master: RosMaster, publish: Callable[..., RosPublisher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stamps_module, "DECISION_TIME", 0.0)
+    publisher = publish(STAMPED)
+    with subscribe(master) as subscriber:
+        wait_for(lambda: publisher.headers)
+        publisher.send(*(build(STAMPED, stamp, (0, 0, 0, 1, 0, 0, 0)) for stamp in (0, 0, 5 * SECOND)))
+        problem = "the messages have stamps from 5.000000000 s on, but had the stamp 0 before; start the clock"
+        assert take_error(subscriber).startswith(f"topic /odom: {problem}")
+
+
+def test_clock_that_cannot_be_reached_at_first_is_used_later(
+    master: RosMaster, publish: Callable[..., RosPublisher], start_clock: Callable[[int], RosPublisher]
+) -> None:
+    """States before the first message of /clock have no time."""
+    master.registerPublisher("/simulator", "/clock", "rosgraph_msgs/Clock", "http://127.0.0.1:9/")
+    publisher, message = publish(POSE), build(POSE, 0, draw(1)[0, :7])
+    with subscribe(master) as subscriber:
+        wait_for(lambda: publisher.headers)
+        publisher.send(message)
+        start_clock(5 * SECOND)
+        wait_for(lambda: subscriber._stamps.clock.time)  # type: ignore[attr-defined]
+        publisher.send(message)
+        assert [one.stamp for one in take(subscriber, 1)] == [5 * SECOND]
+
+
+def test_clock_that_starts_after_the_states_is_a_warning(
+    master: RosMaster,
+    publish: Callable[..., RosPublisher],
+    start_clock: Callable[[int], RosPublisher],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    publisher, message = publish(POSE), build(POSE, 0, draw(1)[0, :7])
+    with subscribe(master) as subscriber:
+        wait_for(lambda: publisher.headers)
+        publisher.send(message)
+        states = take(subscriber, 1)
+        start_clock(5 * SECOND)
+        wait_for(lambda: subscriber._stamps.clock.time)  # type: ignore[attr-defined]
+        publisher.send(message, message)
+        states += take(subscriber, 2)
+    assert states[0].stamp < states[1].stamp <= states[2].stamp < time.time_ns()
+    problem = "/clock has a publisher now, but the messages keep the time of receipt; start the run again"
+    assert [text.partition(": topic /odom: ")[2] for text in caplog.messages] == [problem]
+
+
+def test_clock_of_the_own_run_is_not_followed(
+    master: RosMaster, publish: Callable[..., RosPublisher], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A clock that waits for the states, and states that wait for the clock, would wait for ever."""
+    own = Ros1Node("127.0.0.1", caller_id="/own", master_uri=master.uri, name="own", where=Where("own"))
+    own.add_topic(Ros1Topic("/clock", "rosgraph_msgs/Clock", CLOCK_MD5, ""))
+    master.registerPublisher("/own", "/clock", "rosgraph_msgs/Clock", own.uri)
+    publisher, before = publish(POSE), time.time_ns()
+    with subscribe(master) as subscriber:
+        wait_for(lambda: publisher.headers)
+        publisher.send(build(POSE, 0, draw(1)[0, :7]))
+        assert take(subscriber, 1)[0].stamp > before
+    assert own.subscriber_count == 0
+    own.stop()
+    assert not caplog.messages
 
 
 def test_stamps_of_two_clocks_are_an_error(master: RosMaster, publish: Callable[..., RosPublisher]) -> None:
@@ -992,7 +1191,7 @@ def test_velocity_commands_move_the_model(
                 motion = twist((vx, vy, 0.0, 0.0, 0.0, wz))
                 content = (motion.linear, motion.angular) if kind != STAMPED_TWIST else (header(1, "base_link"), motion)
                 publisher.send(encode(kind, make(kind.replace("/", "/msg/"), *content)))
-                wait_for(lambda: subscriber._commands._command[::5] == (vx, wz))  # type: ignore[attr-defined]  # noqa: B023
+                wait_for(lambda: subscriber._commands.link.command[::5] == (vx, wz))  # type: ignore[attr-defined]  # noqa: B023
             stamp = SECOND + index * step
             clock.send(struct.pack("<II", stamp // SECOND, stamp % SECOND))
             states += take(subscriber, 1)
@@ -1013,6 +1212,75 @@ def test_velocity_commands_move_the_model(
     assert not caplog.messages
 
 
+def test_commands_wait_for_the_clock_of_a_simulation(
+    master: RosMaster, publish: Callable[..., RosPublisher], start_clock: Callable[[int], RosPublisher]
+) -> None:
+    """The run can start before the simulator."""
+    master.parameters["/use_sim_time"] = True
+    publish("geometry_msgs/Twist", "/cmd_vel")
+    with subscribe(master, "") as subscriber:
+        start_clock(7 * SECOND)
+        assert take(subscriber, 1)[0].stamp == 7 * SECOND
+
+
+THREADS = {
+    "commands": (CommandedLink, "advance", "topic /cmd_vel: velocity commands: internal error: "),
+    "master": (Master, "_update", "topic /cmd_vel: ROS master: internal error: "),
+    "node": (Ros1Node, "_handle_events", "topic /cmd_vel: the node was shut down: internal error: "),
+    "connection": (Ros1Subscriber, "handle", "topic /cmd_vel: node /gazebo: internal error: "),
+}
+
+
+@pytest.mark.parametrize("thread", THREADS)
+def test_unexpected_error_in_a_thread_ends_the_states(
+    master: RosMaster, publish: Callable[..., RosPublisher], monkeypatch: pytest.MonkeyPatch, thread: str
+) -> None:
+    """A thread that ended without a word would let the run wait for ever."""
+    owner, method, problem = THREADS[thread]
+    publisher = publish("geometry_msgs/Twist", "/cmd_vel")
+
+    def crash(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("test")
+
+    with subscribe(master, "?topic=/cmd_vel") as subscriber:
+        wait_for(lambda: publisher.headers)
+        monkeypatch.setattr(owner, method, crash)
+        if thread == "master":
+            subscriber._node.master.add(Registration("/x", "*"))  # type: ignore[attr-defined]
+        if thread == "node":
+            parts = urlsplit(master.subscribers["/cmd_vel"][subscriber._node.caller_id])  # type: ignore[attr-defined]
+            socket.create_connection((parts.hostname, parts.port)).close()
+        publisher.send(encode("geometry_msgs/Twist", twist((0.5,) * 6)))
+        assert take_error(subscriber) == f"{problem}ZeroDivisionError('test')"
+
+
+@pytest.mark.parametrize("name", ["navsense-commands", "navsense-ros1-master", "navsense-ros1"])
+def test_missing_thread_is_an_error(master: RosMaster, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The system limits the number of threads."""
+    start = threading.Thread.start
+
+    def limit(thread: threading.Thread) -> None:
+        if thread.name == name:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limit)
+    query = "?topic=/cmd_vel&type=geometry_msgs/Twist"
+    with pytest.raises(MotionError, match="cannot start another thread"), subscribe(master, query) as subscriber:
+        take(subscriber, 1_000_000)
+
+
+def test_times_of_receipt_do_not_go_back_with_the_time_of_the_system(
+    master: RosMaster, publish: Callable[..., RosPublisher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish("geometry_msgs/Twist", "/cmd_vel")
+    with subscribe(master, "") as subscriber:
+        states, now = take(subscriber, 1), time.time_ns
+        monkeypatch.setattr(time, "time_ns", lambda: now() - 100 * SECOND)
+        states += take(subscriber, 5)
+    assert {after.stamp - one.stamp for one, after in itertools.pairwise(states)} == {20_000_000}
+
+
 def test_commands_that_a_drive_ignores_are_one_warning(
     master: RosMaster, publish: Callable[..., RosPublisher], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -1031,6 +1299,6 @@ def test_commands_that_a_drive_ignores_are_one_warning(
     assert states[-1].state.velocity is not None
     assert states[-1].state.velocity[0] > 0.0
     texts = [text.partition(": topic /cmd_vel: ")[2] for text in caplog.messages]
-    assert texts[0].startswith("node /gazebo sent an invalid command, which is dropped: must be finite, and at most")
+    assert texts[0].startswith("node /gazebo sent an invalid command, which is dropped: velocity command: (nan, 0.25")
     assert texts[1] == "the motion ignores vy of the commands: plug-in DiffDrive follows vx, wz"
     assert texts[2].startswith("node /gazebo sent a message of 3 bytes")

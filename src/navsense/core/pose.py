@@ -85,6 +85,14 @@ def ensure_unit(q: Quaternion) -> Quaternion:
     return q if abs(math.hypot(*q) - 1.0) < UNIT_TOLERANCE else normalize(q)
 
 
+def is_near_unit(q: Quaternion) -> bool:
+    """Return True if the length of q is 1 up to the rounding of other programs: its square within 0.01, as in tf2.
+
+    Source: geometry2, tf2/src/buffer_core.cpp, QUATERNION_NORMALIZATION_TOLERANCE.
+    """
+    return abs(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3] - 1.0) < 0.01
+
+
 WORLD_NED = from_rpy(math.pi, 0.0, math.pi / 2.0)
 """Rotation of the UUV Simulator's `world_ned` (x north, y east, z down) in `world` (x east, y north, z up).
 

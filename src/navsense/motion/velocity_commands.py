@@ -33,11 +33,12 @@ from navsense.core.errors import MotionError, Where
 from navsense.core.intervals import find_interval
 from navsense.core.kernels import kernel
 from navsense.core.pose import Pose
-from navsense.core.rotation import cross, multiply, rotate
+from navsense.core.rotation import cross, multiply, rotate, rotate_python
 from navsense.core.summaries import format_spec, format_spec_html
-from navsense.core.typing import AnyArray, FloatArray, Quaternions, Times, Vectors
+from navsense.core.typing import AnyArray, FloatArray, Quaternions, Times, Vector, Vectors
 from navsense.core.validation import validate_types
 from navsense.motion.base import LogSource, MotionBlock, check_instants, copy_read_only, empty_arrays, pose_row
+from navsense.motion.driven import LIMITS, State
 
 COMMAND_COLUMNS = ("time", "vx", "vy", "vz", "wx", "wy", "wz")
 """Columns of a log of velocity commands: s, m/s, rad/s, in the body frame."""
@@ -688,6 +689,74 @@ class CommandFollower:
         _integrate(knots, twists, slopes, poses)
         # The last segment has no length and begins at the end.
         self.pose, self.twist = poses[-1], twists[-1]
+
+
+class CommandedLink:
+    """A link of a model that follows velocity commands as they arrive. It stands still until the first one.
+
+    The commands are in the axes of the frame that the drive moves. The link is fixed in this frame.
+
+    >>> from navsense.motion.velocity_commands import CommandedLink
+    >>> link = CommandedLink(None, ns.Pose((1.0, 0.0, 0.0)), ns.Pose())
+    >>> link.set_command((0.5, 0.0, 0.0), (0.0, 0.0, 0.0))
+    ''
+    >>> link.advance(2.0)
+    >>> link.state.pose.position
+    (2.0, 0.0, 0.0)
+
+    command: vx vy vz (m/s) and wx wy wz (rad/s) that the link follows now.
+    """
+
+    def __init__(self, drive: Drive | None, start: Pose, link: Pose) -> None:
+        """Stand still.
+
+        drive: how the model follows commands. None: all six of them, in the axes of the link.
+        start: pose of the model in the world. A planar drive starts upright.
+        link: pose of the link in the model.
+        """
+        driven = link if drive is None else drive.pose
+        self._follower = CommandFollower(drive, start @ driven)
+        self._link, self._drive = driven.inverse() @ link, drive
+        self.command: tuple[float, ...] = (0.0,) * 6
+
+    def set_command(self, linear: Vector, angular: Vector) -> str:
+        """Follow a command (m/s and rad/s) from now on. Returns what the drive ignores, "" for nothing.
+
+        Raises `MotionError` for invalid numbers.
+        """
+        command = (*linear, *angular)
+        largest = LIMITS["velocity"][0]
+        if not all(abs(value) <= largest for value in command):
+            allowed = f"must be finite, and at most {largest:g} in magnitude"
+            raise MotionError("velocity command", command, allowed=allowed)
+        self.command = command
+        used = USED_COMMANDS[self._drive.kind] if self._drive else COMMAND_COLUMNS[1:]
+        pairs = zip(COMMAND_COLUMNS[1:], command, strict=True)
+        ignored = [name for name, value in pairs if value and name not in used]
+        if not ignored or self._drive is None:
+            return ""
+        return f"{', '.join(ignored)} of the commands: {self._drive.name} follows {', '.join(used)}"
+
+    def advance(self, duration: float) -> None:
+        """Follow the command for `duration` (s), which is above 0.
+
+        Raises `MotionError` if the ramps need too many steps.
+        """
+        self._follower.advance(duration, self.command)
+
+    @property
+    def state(self) -> State:
+        """The state of the link now. Its velocities are in its own axes."""
+        x, y, z, w, i, j, k = self._follower.pose.tolist()
+        vx, vy, vz, wx, wy, wz = self._follower.twist.tolist()
+        ax, ay, az = np.cross((wx, wy, wz), self._link.position).tolist()
+        to_link = self._link.inverse().rotation
+        return State(
+            Pose((x, y, z), (w, i, j, k)) @ self._link,
+            rotate_python(*to_link, vx + ax, vy + ay, vz + az),
+            angular_velocity=rotate_python(*to_link, wx, wy, wz),
+            frame="body",
+        )
 
 
 def make_upright(pose: Pose) -> Pose:

@@ -520,7 +520,8 @@ def record(
         return record_run(outputs=outputs, run=run)
     live_urls = [*split_motions(world, motion)[1].values(), *([] if current is None else [current])]
     if live_urls:
-        raise SimulationError("runs", runs, allowed=f"cannot repeat a live system: {', '.join(live_urls)}")
+        count = len(check_run_numbers(runs))
+        raise SimulationError("number of runs", count, allowed=f"cannot repeat a live system: {', '.join(live_urls)}")
     return _add_results(
         [
             record_run(outputs=[str(output).replace(RUN_FIELD, str(number)) for output in outputs], run=number)

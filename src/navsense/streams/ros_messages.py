@@ -52,10 +52,8 @@ class Sample(NamedTuple):
 
 
 class Twist(NamedTuple):
-    """A velocity command: m/s and rad/s. stamp: ns, 0 for a type without one. frame: of the header."""
+    """A velocity command: m/s and rad/s."""
 
-    stamp: int
-    frame: str
     linear: Vector
     angular: Vector
 
@@ -253,16 +251,6 @@ def _check_count(reader: Reader, size: int) -> int:
     return count
 
 
-def decode_twist(reader: Reader) -> Twist:
-    """Return the values of a geometry_msgs/Twist."""
-    return Twist(0, "", *reader.read_twist())
-
-
-def decode_twist_stamped(reader: Reader) -> Twist:
-    """Return the values of a geometry_msgs/TwistStamped."""
-    return Twist(*reader.read_header(), *reader.read_twist())
-
-
 def decode_clock(reader: Reader) -> int:
     """Return the time (ns) of a rosgraph_msgs/Clock. Raises `ValueError`."""
     stamp = reader.read_time()
@@ -333,6 +321,8 @@ def decode_samples(kind: str, reader: Reader) -> list[Sample]:
 
 def decode_command(kind: str, reader: Reader) -> Twist:
     """Return the values of a velocity command. Raises `ValueError`."""
-    twist = decode_twist(reader) if kind == "geometry_msgs/Twist" else decode_twist_stamped(reader)
+    if MOTION_TYPES[kind].has_stamp:
+        reader.read_header()
+    twist = Twist(*reader.read_twist())
     reader.finish()
     return twist

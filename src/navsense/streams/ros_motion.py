@@ -16,6 +16,7 @@ gazebo_ros_p3d.cpp.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -33,6 +34,9 @@ LOG = logging.getLogger(__name__)
 
 TWIST_AXES = ("body", "world", "none")
 """Values of the option `twist`."""
+
+TOPIC_NAME = re.compile(r"(/\w+)+", re.ASCII)
+"""Full names of topics."""
 
 LISTED_NAMES = 8
 """Largest number of names in a message."""
@@ -181,8 +185,11 @@ class MotionTopic:
             self.type = kind
 
     def _find_topic(self, name: str, types: Mapping[str, str]) -> str:
-        """Return the full name of a topic, which can be given by any unambiguous ending."""
+        """Return the full name of a topic, which can be given by any unambiguous ending. Raises `MotionError`."""
         topic = "/" + name.lstrip("/")
+        if not TOPIC_NAME.fullmatch(topic):
+            allowed = "must be a name of ROS: letters, digits, _ and /"
+            raise MotionError("option topic", name, allowed=allowed, where=self._where)
         endings = [other for other in types if other.endswith(topic)]
         return endings[0] if len(endings) == 1 and not name.startswith("/") else topic
 

@@ -1,11 +1,11 @@
-"""The stamps of received messages of ROS: that of the header, the time of /clock, or the time of receipt.
+"""The stamps of received states of ROS: that of the header, the time of /clock, or the time of receipt.
 
 - A message with a header has its stamp. The stamp 0 is the start of a simulation, that of a node that starts before its
   clock, or that of a publisher that sets none. The next messages decide.
 - Stamps that follow within `START_GAP` make the first message the start of a simulation. Later stamps drop it.
 - A publisher sets no stamps if they stay 0 for `DECISION_TIME`, while the time of /clock is not 0.
 - Messages without stamps get the last time of /clock. Of the messages of one time of /clock, the first one is used.
-- Without a publisher of /clock, they get the time of receipt.
+- Without a publisher of /clock, they get the time of receipt. With the parameter /use_sim_time, they wait for one.
 
 Source: the ROS wiki, "Clock".
 """
@@ -16,8 +16,9 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Literal, Protocol
 
+from navsense.motion.driven import State
 from navsense.streams.warning_log import WarningLog
 
 LOG = logging.getLogger(__name__)
@@ -28,8 +29,8 @@ UNIX_STAMP = 10**18
 """ns, the year 2001. Stamps from it on are Unix time, earlier ones are times of a simulation."""
 
 START_GAP = 10**9
-"""Largest time (ns) from the start of a simulation to its second message. A node on simulated time sends the stamp 0
-until it receives /clock, which can then be at any time."""
+"""Largest time (ns) from the start of a simulation to its second message. A node of ROS on simulated time
+sends the stamp 0 until it receives /clock, which can then be at any time."""
 
 DECISION_TIME = 1.0
 """Time (s) until a publisher of /clock is connected, and until stamps of 0 show that a publisher sets none."""
@@ -39,8 +40,6 @@ Source = Literal["", "message", "clock", "receipt"]
 
 EFFECTS = {"clock": f"they get the time of {CLOCK}", "receipt": "they get the time of receipt"}
 """Source -> its effect on messages without stamps."""
-
-Item = TypeVar("Item")
 
 
 class Clock(Protocol):
@@ -53,8 +52,8 @@ class Clock(Protocol):
         ...
 
 
-class MessageStamps(Generic[Item]):
-    """Gives the messages of a topic their stamps, and queues them.
+class MessageStamps:
+    """Gives the messages of a topic their stamps, and queues their states.
 
     clock: None if no message needed it so far.
     """
@@ -64,49 +63,60 @@ class MessageStamps(Generic[Item]):
         name: str,
         warnings: WarningLog,
         *,
-        put: Callable[[int, Item], None],
+        put: Callable[[int, State], None],
         fail: Callable[[str], None],
         open_clock: Callable[[], Clock],
         needs_clock: bool,
+        is_simulated: bool = False,
     ) -> None:
-        """Log messages begin with `name`. `put` queues an item with its stamp (ns); `fail` ends the topic.
+        """Log messages begin with `name`.
 
-        `open_clock` subscribes to /clock. `needs_clock`: the messages have no header.
+        put: queues a state with its stamp (ns).
+        fail: ends the topic.
+        open_clock: subscribes to /clock.
+        needs_clock: the messages have no header.
+        is_simulated: the nodes use the time of /clock, so messages without stamps wait for it.
         """
-        self._name, self._warnings, self._put, self._fail, self._open_clock = name, warnings, put, fail, open_clock
+        self._name, self._warnings, self._put, self._fail = name, warnings, put, fail
+        self._open_clock, self._is_simulated = open_clock, is_simulated
         self.clock = open_clock() if needs_clock else None
-        self._pending: Item | None = None
+        self._pending: State | None = None
         self._source: Source = ""
+        self._offset = time.time_ns() - time.monotonic_ns()
         self._first_look = self._first_zero = math.nan
         self._last: int | None = None
 
-    def put_with_header(self, stamp: int, received: int, item: Item, sender: object) -> None:
-        """Queue an item of a message with a header. `received`: the time of receipt, ns."""
+    def put_with_header(self, stamp: int, received: int, state: State, sender: object) -> None:
+        """Queue the state of a message with a header. `received`: the time of receipt, ns."""
         if stamp or self._source == "message":
-            self._put_with_stamp(stamp, item, sender)
+            self._put_with_stamp(stamp, state, sender)
         elif self._source or self._detect_missing_stamps():
-            self._put_without_stamp(received, item)
+            self._put_without_stamp(received, state)
         else:
-            self._pending = item
+            self._pending = state
 
-    def put_without_header(self, received: int, item: Item) -> None:
-        """Queue an item of a message without a header, with the time of /clock, or of its receipt (ns)."""
+    def put_without_header(self, received: int, state: State) -> None:
+        """Queue the state of a message without a header, with the time of /clock, or of its receipt (ns)."""
         if not self._source:
             self._source = self._find_source()
             if not self._source:
                 return
             LOG.info("%s: the messages have no stamp; %s", self._name, EFFECTS[self._source])
-        self._put_without_stamp(received, item)
+        self._put_without_stamp(received, state)
+
+    def read_system_time(self) -> int:
+        """Return the time of the system (ns), from a clock that nobody sets: it never goes back."""
+        return self._offset + time.monotonic_ns()
 
     def read_time(self) -> int | None:
         """Return the time now (ns): of /clock, None before its first message, or of the system."""
         self._source = self._source or self._find_source()
         if self._source == "receipt":
             self._warn_of_late_clock()
-            return time.time_ns()
+            return self.read_system_time()
         return self.clock.time if self.clock is not None else None
 
-    def _put_with_stamp(self, stamp: int, item: Item, sender: object) -> None:
+    def _put_with_stamp(self, stamp: int, state: State, sender: object) -> None:
         if self._source not in ("", "message"):
             self._fail(
                 f"the messages have stamps from {stamp * 1e-9:.9f} s on, but had the stamp 0 before; "
@@ -126,38 +136,39 @@ class MessageStamps(Generic[Item]):
             )
         else:
             self._last = stamp
-            self._put(stamp, item)
+            self._put(stamp, state)
 
-    def _put_without_stamp(self, received: int, item: Item) -> None:
+    def _put_without_stamp(self, received: int, state: State) -> None:
         if self._source == "receipt":
             self._warn_of_late_clock()
-            self._put(received, item)
+            self._put(received, state)
         elif self.clock is not None and self.clock.time is not None and self.clock.time != self._last:
             self._last = self.clock.time
-            self._put(self._last, item)
+            self._put(self._last, state)
 
     def _detect_missing_stamps(self) -> bool:
         """Return True if the publisher sets no stamps, and select the source of its times. Called at each stamp 0."""
         if self.clock is None:
             self.clock = self._open_clock()
         source, now = self._find_source(), time.monotonic()
-        if math.isnan(self._first_zero) or not source or self.clock.time == 0:
+        can_be_time = not source or self.clock.time == 0
+        if can_be_time or math.isnan(self._first_zero):
             self._first_zero = now
-        if now - self._first_zero < DECISION_TIME:
+        if can_be_time or now - self._first_zero < DECISION_TIME:
             return False
         self._source, self._pending = source, None
         self._warnings.add("stamps", "", f"the messages have the stamp 0; {EFFECTS[source]}")
         return True
 
     def _find_source(self) -> Source:
-        """Return the source of the times of messages without stamps, "" while /clock can decide it. Never waits."""
+        """Return the source of the times of messages without stamps, "" as long as /clock can begin. Never waits."""
         clock, now = self.clock, time.monotonic()
         if clock is None or clock.time is not None:
             return "clock"
         if math.isnan(self._first_look):
             self._first_look = now
         is_late = now - self._first_look >= DECISION_TIME
-        if not clock.has_publisher(connected=is_late):
+        if not self._is_simulated and not clock.has_publisher(connected=is_late):
             return "receipt"
         if is_late:
             text = f"waiting for the first message of {CLOCK}; messages before it are dropped"

@@ -254,7 +254,12 @@ def parse_url(text: str, *, is_motion: bool = False) -> tuple[Stream, StreamUrl]
     if parts.username is not None or parts.fragment:
         allowed = f"must be {stream.motion_format if is_motion else stream.url_format}"
         raise RecordingError("URL with a user name or a fragment", where=where, allowed=allowed)
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    values = parse_qsl(parts.query, keep_blank_values=True)
+    options = dict(values)
+    if len(options) < len(values):
+        names = [name for name, _ in values]
+        name = next(name for name in names if names.count(name) > 1)
+        raise RecordingError("option of the URL", name, where=where, allowed="must be given once")
     known = (*stream.motion_options, *RUN_OPTIONS) if is_motion else stream.options
     for option in options:
         if option not in known:

@@ -39,7 +39,7 @@ class Ros1CurrentSubscriber(CurrentSubscriber):
         except MasterError as error:
             self._node.close()
             raise FieldError(
-                "ROS master", self._node.address, where=where, allowed=str(error), remedy="start it: roscore"
+                "ROS master", self._node.address, where=where, allowed=str(error), remedy=error.remedy
             ) from error
         except BaseException:
             self._node.close()

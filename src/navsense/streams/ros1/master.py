@@ -12,8 +12,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
+from navsense.core.errors import RecordingError, Where
 from navsense.core.text import format_count
+from navsense.recordings.base import make_no_thread_error
 from navsense.streams.ros1 import xmlrpc
 
 LOG = logging.getLogger(__name__)
@@ -24,8 +27,8 @@ CALL_TIMEOUT = 3.0
 CHECK_PERIOD = 2.0
 """Time (s) between two checks that the master still knows the node."""
 
-UNREGISTER_TIMEOUT = 3.0
-"""Longest time (s) to unregister all topics."""
+UNREGISTER_TIMEOUT = 1.0
+"""Longest time (s) to stop the thread and to unregister all topics."""
 
 SHARED_TOPICS = ("/tf", "/tf_static")
 """Topics that several nodes publish by convention."""
@@ -33,6 +36,14 @@ SHARED_TOPICS = ("/tf", "/tf_static")
 
 class MasterError(Exception):
     """The master does not answer, or not as a master does. The text says how."""
+
+    remedy = "start it: roscore"
+
+
+class RejectionError(MasterError):
+    """The master rejects a call. The text says why."""
+
+    remedy = ""
 
 
 @dataclass(frozen=True)
@@ -67,12 +78,15 @@ class Master:
         caller_id: str,
         caller_api: str,
         name: str,
+        fail: Callable[[str], None],
         loss: str = "connected subscribers stay, new ones find nothing",
     ) -> None:
         """Store the address of the master, the name and the URI of the node.
 
-        Log messages begin with `name`. `loss` is the effect of a lost master.
+        Log messages begin with `name`. `fail` is called if the thread ends after an unexpected error. `loss` is the
+        effect of a lost master.
         """
+        self._fail = fail
         self._loss = loss
         self._address, self._caller_id, self._caller_api, self._name = (host, port), caller_id, caller_api, name
         self._wanted: list[Registration] = []
@@ -82,7 +96,7 @@ class Master:
         self._thread = threading.Thread(target=self._keep_registered, name="navsense-ros1-master", daemon=True)
 
     def call(self, method: str, *arguments: Any, timeout: float = CALL_TIMEOUT) -> Any:
-        """Return the value of a call of the Master API. Raises `MasterError`."""
+        """Return the value of a call of the Master API or of the Parameter Server API. Raises `MasterError`."""
         try:
             answer = xmlrpc.call(self._address, method, (self._caller_id, *arguments), timeout)
         except OSError as error:
@@ -93,19 +107,46 @@ class Master:
         if not (isinstance(answer, list) and len(answer) == 3 and isinstance(answer[0], int)):
             raise MasterError("does not answer as a ROS master: the result is not (code, text, value)")
         if answer[0] != 1:
-            raise MasterError(f"rejects {method}: {str(answer[1])[:200]}")
+            raise RejectionError(f"rejects {method}: {str(answer[1])[:200]}")
         return answer[2]
 
-    def start(self, registrations: Iterable[Registration]) -> None:
-        """Register the first topics, and start the thread. Raises `MasterError`, and `RuntimeError` without it."""
+    def start(self, registrations: Iterable[Registration], where: Where) -> None:
+        """Register the first topics, and start the thread.
+
+        Raises `MasterError`, and `RecordingError` at `where` for the name of another node or without a thread.
+        """
+        self._check_name(where)
         self._wanted = list(registrations)
         self._register(self._wanted)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            raise make_no_thread_error(where) from error
+
+    def _check_name(self, where: Where) -> None:
+        """Raise `RecordingError` if another node has the name. The master would shut it down."""
+        try:
+            uri = str(self.call("lookupNode", self._caller_id))
+            parts = urlsplit(uri)
+            address = (parts.hostname or "", parts.port or 0)
+            xmlrpc.call(address, "getPid", (self._caller_id,), CALL_TIMEOUT)
+        except (RejectionError, OSError, ValueError):
+            return  # the master knows no node of this name, or one that has ended
+        if uri != self._caller_api:
+            allowed, remedy = f"a node of this name runs at {uri}", "choose another name, or omit it"
+            raise RecordingError("option node", self._caller_id, allowed=allowed, where=where, remedy=remedy)
 
     def list_topics(self) -> tuple[dict[str, list[str]], dict[str, str]]:
         """Return the publishers of each topic, and the type of each topic. Raises `MasterError`."""
         publishers = _parse_nodes(self.call("getSystemState"), 0)
         return publishers, {name: str(kind) for name, kind in _parse_pairs(self.call("getTopicTypes"))}
+
+    def has_simulated_time(self) -> bool:
+        """Return the parameter /use_sim_time, False if it is not set. Raises `MasterError`."""
+        try:
+            return bool(self.call("getParam", "/use_sim_time"))
+        except RejectionError:
+            return False
 
     def add(self, registration: Registration) -> None:
         """Register a topic or a service soon."""
@@ -113,39 +154,47 @@ class Master:
         self._wake.set()
 
     def close(self, timeout: float = UNREGISTER_TIMEOUT) -> None:
-        """Stop the thread and unregister everything, each within `timeout` (s). Never raises."""
+        """Stop the thread and unregister everything, both within `timeout` (s). Never raises."""
+        end = time.monotonic() + timeout
         self._ending.set()
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(timeout)
-        end = time.monotonic() + timeout
         while self._registered:
             one, left = self._registered[-1], max(end - time.monotonic(), 1e-3)
             try:
                 self.call(f"unregister{one.method}", one.name, one.service_uri or self._caller_api, timeout=left)
             except MasterError as error:
-                LOG.warning("%s: the master still lists %s: it %s", self._name, one.name, error)
+                if not self._is_lost:
+                    LOG.warning("%s: the master %s; %s is not unregistered", self._name, error, one.name)
                 break
             self._registered.pop()
 
     def _keep_registered(self) -> None:
-        while not self._ending.is_set():
-            is_due = not self._wake.wait(CHECK_PERIOD)
-            self._wake.clear()
-            if self._ending.is_set():
-                return
-            try:
-                if is_due and not self._knows_node():
-                    self._registered.clear()
-                    LOG.warning("%s: the master was restarted; the topics are registered again", self._name)
-                self._register([one for one in self._wanted if one not in self._registered])
-                if self._is_lost:
-                    LOG.warning("%s: the master answers again", self._name)
-                self._is_lost = False
-            except MasterError as error:
-                if not self._is_lost:
-                    LOG.warning("%s: the master %s; %s", self._name, error, self._loss)
-                self._is_lost = True
+        try:
+            while not self._ending.is_set():
+                is_due = not self._wake.wait(CHECK_PERIOD)
+                self._wake.clear()
+                if not self._ending.is_set():
+                    self._update(check=is_due)
+        except Exception as error:
+            LOG.exception("%s: ROS master", self._name)
+            self._fail(f"ROS master: internal error: {error!r}")
+
+    def _update(self, *, check: bool) -> None:
+        """Register new topics and services; all of them if a check finds that the master lost them."""
+        try:
+            if check and not self._knows_node():
+                self._registered.clear()
+                LOG.warning("%s: the master was restarted; the topics are registered again", self._name)
+            self._register([one for one in self._wanted if one not in self._registered])
+            if self._is_lost:
+                LOG.warning("%s: the master answers again", self._name)
+            self._is_lost = False
+        except MasterError as error:
+            if not self._is_lost:
+                LOG.warning("%s: the master %s; %s", self._name, error, self._loss)
+            self._is_lost = True
 
     def _knows_node(self) -> bool:
         """Return False if the master has lost the registrations."""

@@ -48,6 +48,15 @@ SUCCESS, ERROR = 1, -1
 """Codes of the results of the Slave API."""
 
 
+_own_uris: set[str] = set()
+"""URIs of the nodes of this process."""
+
+
+def is_own_node(uri: str) -> bool:
+    """Return True for the URI of a node of this process."""
+    return uri in _own_uris
+
+
 class Packet(NamedTuple):
     """Bytes of messages in the form of TCPROS, each with its length, and the number of messages."""
 
@@ -145,7 +154,7 @@ class Ros1Node:
         """
         self.caller_id, self._master_uri, self._name = caller_id, master_uri, name
         self.shutdown_reason = ""
-        """Why another program has shut the node down, "" if none has."""
+        """Why the node has to end: another program has shut it down, or an error. "" if it goes on."""
         self.subscriber_count = self.sent_messages = 0
         """Number of subscriptions so far, and of messages sent to all of them."""
         try:
@@ -190,6 +199,7 @@ class Ros1Node:
             for resource in (self._listener, self._wake_receiver, self._wake_sender, self._selector):
                 resource.close()
             raise make_no_thread_error(where) from error
+        _own_uris.add(self.uri)
 
     @property
     def uri(self) -> str:
@@ -210,6 +220,10 @@ class Ros1Node:
         """Accept clients of a service."""
         with self._lock:
             self._services[service.name] = service
+
+    def end(self, reason: str) -> None:
+        """Store why the node has to end; the run ends it."""
+        self.shutdown_reason = reason
 
     def wait(self, seconds: float) -> None:
         """Wait for the first subscriber, at most `seconds`."""
@@ -262,6 +276,7 @@ class Ros1Node:
         self._ending.set()
         self._wake()
         self._thread.join(5.0)
+        _own_uris.discard(self.uri)
         for topic in self._topics.values():
             if topic.dropped:
                 count = format_count(topic.dropped, "message")
@@ -351,21 +366,12 @@ class Ros1Node:
         self._listener.close()
 
     def _serve(self) -> None:
-        while not self._ending.is_set():
-            with self._lock:
-                for peer in self._peers.values():
-                    events = selectors.EVENT_READ | (selectors.EVENT_WRITE if peer.queue else 0)
-                    if events != peer.events:
-                        self._selector.modify(peer.connection, events)
-                        peer.events = events
-            ready = self._selector.select(1.0)
-            with self._lock:
-                for key, events in ready:
-                    self._handle_events(key.fileobj, events)
-                now = time.monotonic()
-                for peer in [one for one in self._peers.values() if one.topic is None and one.deadline < now]:
-                    self._warn("did not send a complete header or request in time", peer)
-                    self._disconnect(peer)
+        try:
+            while not self._ending.is_set():
+                self._wait_for_events()
+        except Exception as error:
+            LOG.exception("%s: node %s", self._name, self.caller_id)
+            self._api["shutdown"](f"internal error: {error!r}")
         with self._lock:
             for peer in list(self._peers.values()):
                 self._disconnect(peer)
@@ -373,6 +379,23 @@ class Ros1Node:
             self._wake_receiver.close()
             self._wake_sender.close()
             self._selector.close()
+
+    def _wait_for_events(self) -> None:
+        """Handle the events of the sockets, and disconnect peers that are late with their header."""
+        with self._lock:
+            for peer in self._peers.values():
+                events = selectors.EVENT_READ | (selectors.EVENT_WRITE if peer.queue else 0)
+                if events != peer.events:
+                    self._selector.modify(peer.connection, events)
+                    peer.events = events
+        ready = self._selector.select(1.0)
+        with self._lock:
+            for key, events in ready:
+                self._handle_events(key.fileobj, events)
+            now = time.monotonic()
+            for peer in [one for one in self._peers.values() if one.topic is None and one.deadline < now]:
+                self._warn("did not send a complete header or request in time", peer)
+                self._disconnect(peer)
 
     def _handle_events(self, ready: object, events: int) -> None:
         """Handle the events of a socket. The caller holds the lock."""
@@ -551,8 +574,7 @@ class Ros1Node:
         return [SUCCESS, "", ["TCPROS", self.host, self.port]]
 
     def _shut_down(self, reason: str = "") -> list[Any]:
-        """Store the reason; the run ends the node."""
-        self.shutdown_reason = str(reason)[:200] or "no reason given"
+        self.end(str(reason)[:200] or "no reason given")
         return [SUCCESS, "", 0]
 
     def _list_connections(self) -> list[list[Any]]:

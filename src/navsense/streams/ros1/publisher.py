@@ -138,7 +138,9 @@ class Ros1Publisher(Publisher):
         master_host = f"[{url.host}]" if ":" in url.host else url.host
         master_uri = f"http://{master_host}:{port}/"
         self._node = Ros1Node(host, caller_id=caller_id, master_uri=master_uri, name=self.url, where=where)
-        self._master = Master(url.host, port, caller_id=caller_id, caller_api=self._node.uri, name=self.url)
+        self._master = Master(
+            url.host, port, caller_id=caller_id, caller_api=self._node.uri, name=self.url, fail=self._node.end
+        )
         self._clock_topic = self._run.topics.get_common_topic(CLOCK)
         try:
             # A second clock beside that of a simulator would move the time of all nodes back and forth.
@@ -151,11 +153,11 @@ class Ros1Publisher(Publisher):
                 self._queue(block, register=False)
             self._send()
             topics = [publication.topic for publication in self._publications.values()]
-            self._master.start(Registration(topic.name, topic.type) for topic in topics)
+            self._master.start((Registration(topic.name, topic.type) for topic in topics), where)
         except MasterError as error:
             self.abort()
             raise RecordingError(
-                "ROS master", f"{url.host}:{port}", where=where, allowed=str(error), remedy="start it: roscore"
+                "ROS master", f"{url.host}:{port}", where=where, allowed=str(error), remedy=error.remedy
             ) from error
         except BaseException:
             self.abort()

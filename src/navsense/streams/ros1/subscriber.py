@@ -2,7 +2,8 @@
 
     ros1://HOST:PORT?topic=TOPIC&type=TYPE&model=MODEL&link=LINK&frame=FRAME&twist=AXES&host=ADDRESS&node=NAME
 
-HOST:PORT is the address of the ROS master; default: 127.0.0.1:11311. `ros_motion` has the states of the messages.
+HOST:PORT is the address of the ROS master; default: 127.0.0.1:11311. `ros_motion` has the states of the
+messages, and `ros_stamps` their stamps.
 
 - A state has the stamp of its message. Types without one get the last time of /clock, if a node publishes it, else the
   time of receipt. Of the states of one time of /clock, the first one counts.
@@ -12,19 +13,20 @@ HOST:PORT is the address of the ROS master; default: 127.0.0.1:11311. `ros_motio
 from __future__ import annotations
 
 import logging
+import math
 import threading
-import time
 
 from navsense.core.errors import MotionError, NavsenseError, RecordingError, Where
-from navsense.motion.driven import State
-from navsense.streams.ros1.commands import STEP, CommandStates
+from navsense.core.pose import is_near_unit
+from navsense.streams.command_states import STEP, CommandStates
+from navsense.streams.ros1.clock_topic import ClockTopic
 from navsense.streams.ros1.master import MasterError
 from navsense.streams.ros1.md5 import MOTION_MD5
-from navsense.streams.ros1.stamps import Stamps
 from navsense.streams.ros1.subscriber_node import SubscriberNode
 from navsense.streams.ros1.subscription import Connection, PeerError, Subscription
 from navsense.streams.ros_messages import MOTION_TYPES, Reader, Sample, decode_command, normalize_type
 from navsense.streams.ros_motion import MotionTopic, PublisherChoice, list_some
+from navsense.streams.ros_stamps import MessageStamps
 from navsense.streams.stream import StreamUrl
 from navsense.streams.subscriber import DrivenFrame, Subscriber
 
@@ -51,7 +53,7 @@ class Ros1Subscriber(Subscriber):
         except MasterError as error:
             self._node.close()
             raise MotionError(
-                "ROS master", self._node.address, where=self._where, allowed=str(error), remedy="start it: roscore"
+                "ROS master", self._node.address, where=self._where, allowed=str(error), remedy=error.remedy
             ) from error
         except BaseException:
             self._node.close()
@@ -71,12 +73,13 @@ class Ros1Subscriber(Subscriber):
         motion.choose(name, published, types)
         self.topic, topic, kind = motion.title, motion.name, motion.type or "*"
         subscription = self._node.subscribe(topic, kind, self)
-        self._stamps = Stamps[State](
-            self._node,
+        self._stamps = MessageStamps(
+            f"{self.url}: {self.topic}",
             subscription.warnings,
-            self.topic,
             put=self.put,
             fail=self.fail,
+            open_clock=lambda: ClockTopic(self._node, self.fail),
+            is_simulated=self._node.master.has_simulated_time(),
             needs_clock=kind == "*" or not motion.content.has_stamp or motion.has_commands,
         )
         if topic not in published:
@@ -106,7 +109,13 @@ class Ros1Subscriber(Subscriber):
     def _start_commands(self) -> None:
         """Start to send states, if the topic has velocity commands. The caller holds the lock, or is the only one."""
         if self._motion.has_commands and self._commands is None:
-            self._commands = CommandStates(self._frame, get_time=self._stamps.read_time, put=self.put, fail=self.fail)
+            read_time = self._stamps.read_time
+            try:
+                self._commands = CommandStates(self._frame, get_time=read_time, put=self.put, fail=self.fail)
+            except RuntimeError:
+                remedy = "end other programs or raise the limit on processes (ulimit -u)"
+                self.fail("the system cannot start another thread", remedy=remedy)
+                return
             drive = f" of {self._frame.drive.name}" if self._frame.drive else ""
             LOG.info("%s: %s: velocity commands%s, a state every %.3g s", self.url, self.topic, drive, STEP * 1e-9)
 
@@ -120,8 +129,8 @@ class Ros1Subscriber(Subscriber):
         with self._lock:
             self._choice.accepts(connection, "the last command counts")
             try:
-                ignored = commands.follow(twist)
-            except ValueError as error:
+                ignored = commands.link.set_command(twist.linear, twist.angular)
+            except MotionError as error:
                 self._warn("numbers", connection, f"sent an invalid command, which is dropped: {error}")
                 return
             if ignored:
@@ -129,7 +138,7 @@ class Ros1Subscriber(Subscriber):
 
     def handle(self, connection: Connection, message: bytes) -> None:
         """Queue the state in a message. Invalid messages are dropped, with one warning for each cause and node."""
-        received = time.time_ns()
+        received = self._stamps.read_system_time()
         if self._commands is not None:
             self._handle_command(connection, self._commands, message)
             return
@@ -156,6 +165,9 @@ class Ros1Subscriber(Subscriber):
             except (NavsenseError, ValueError) as error:
                 self._warn("numbers", connection, f"sent an invalid state, which is dropped: {error}")
                 return
+            if not is_near_unit(sample.rotation):
+                length = math.hypot(*sample.rotation)
+                self._warn("length", connection, f"sent a quaternion of length {length:.3g}, which is normalized")
             self._motion.log_first(connection, sample, state)
             if not self._motion.content.has_stamp:
                 self._stamps.put_without_header(received, state)

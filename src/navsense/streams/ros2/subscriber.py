@@ -10,13 +10,15 @@ stamps. Of several publishers, one is followed.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 
 from navsense.core.errors import MotionError, NavsenseError, RecordingError, Where
-from navsense.motion.driven import State
+from navsense.core.pose import is_near_unit
+from navsense.recordings.base import make_no_thread_error
+from navsense.streams.command_states import STEP, CommandStates
 from navsense.streams.device_port import CONNECT_TIMEOUT, parse_wait
-from navsense.streams.ros1.commands import STEP, CommandStates
 from navsense.streams.ros2.remote import RemotePublisher, RemoteTopics, RemoteTopicsOpener
 from navsense.streams.ros2.url import parse_domain
 from navsense.streams.ros_messages import (
@@ -151,7 +153,7 @@ class Ros2Subscriber(Subscriber):
         motion = self._motion
         self._warnings = WarningLog(LOG, f"{self.url}: {self.topic}")
         self._choice = PublisherChoice(self._warnings)
-        self._stamps = MessageStamps[State](
+        self._stamps = MessageStamps(
             f"{self.url}: {self.topic}",
             self._warnings,
             put=self.put,
@@ -160,7 +162,11 @@ class Ros2Subscriber(Subscriber):
             needs_clock=not motion.content.has_stamp or motion.has_commands,
         )
         if motion.has_commands:
-            self._commands = CommandStates(self._frame, get_time=self._stamps.read_time, put=self.put, fail=self.fail)
+            read_time = self._stamps.read_time
+            try:
+                self._commands = CommandStates(self._frame, get_time=read_time, put=self.put, fail=self.fail)
+            except RuntimeError as error:
+                raise make_no_thread_error(self._where) from error
             drive = f" of {self._frame.drive.name}" if self._frame.drive else ""
             LOG.info("%s: %s: velocity commands%s, a state every %.3g s", self.url, self.topic, drive, STEP * 1e-9)
         self._topics.subscribe(motion.name, [motion.type], self._receive, self._warnings.add)
@@ -175,7 +181,7 @@ class Ros2Subscriber(Subscriber):
 
     def _receive(self, publisher: RemotePublisher, data: bytes) -> None:
         """Queue the state in a message. Invalid messages are dropped, with one warning for each cause and publisher."""
-        received = time.time_ns()
+        received = self._stamps.read_system_time()
         try:
             reader = CdrReader(data)
             if self._commands is not None:
@@ -198,8 +204,8 @@ class Ros2Subscriber(Subscriber):
         twist = decode_command(normalize_type(self._motion.type), reader)
         self._choice.accepts(publisher, "the last command counts")
         try:
-            ignored = commands.follow(twist)
-        except ValueError as error:
+            ignored = commands.link.set_command(twist.linear, twist.angular)
+        except MotionError as error:
             self._warn("numbers", publisher, f"sent an invalid command, which is dropped: {error}")
             return
         if ignored:
@@ -214,6 +220,9 @@ class Ros2Subscriber(Subscriber):
         except (NavsenseError, ValueError) as error:
             self._warn("numbers", publisher, f"sent an invalid state, which is dropped: {error}")
             return
+        if not is_near_unit(sample.rotation):
+            length = math.hypot(*sample.rotation)
+            self._warn("length", publisher, f"sent a quaternion of length {length:.3g}, which is normalized")
         self._motion.log_first(publisher, sample, state)
         if not self._motion.content.has_stamp:
             self._stamps.put_without_header(received, state)
