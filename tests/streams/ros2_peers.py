@@ -69,7 +69,8 @@ class Ros2Peer:
         """Create a reader, which is reliable and keeps everything unless policies say otherwise."""
         kind = MessageTypes(DEFINITIONS).describe(message_type)
         kind.deserialize = _Raw
-        kind.deserialize_key = bytes  # of a sample without data, which a writer that leaves sends
+        # A writer that leaves sends a sample without data. The library would make a message of its key, which fails.
+        kind.deserialize_key = bytes
         dds_topic = Topic(self.participant, format_dds_topic(topic), kind)
         qos = Qos(*(policies or (Policy.Reliability.Reliable(0), Policy.History.KeepAll)))
         self._readers[topic] = DataReader(self.participant, dds_topic, qos)

@@ -174,7 +174,7 @@ class DdsTopicWriter:
 
     @property
     def reader_count(self) -> int:
-        """The number of readers so far."""
+        """The number of readers since the start."""
         return int(self._writer.get_publication_matched_status().total_count)
 
     def write(self, data: bytes) -> None:

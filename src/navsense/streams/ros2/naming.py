@@ -22,7 +22,7 @@ TOPIC_PREFIX = "rt"
 """Prefix of the topics of messages."""
 
 DISCOVERY_TOPIC = "ros_discovery_info"
-"""The topic on which each participant tells the names of its nodes, and which endpoints they have."""
+"""The topic on which each participant publishes the names of its nodes, and their endpoints."""
 
 PARTICIPANT_USER_DATA = b"enclave=/;"
 """User data of a participant without security."""

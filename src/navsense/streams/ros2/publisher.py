@@ -59,7 +59,7 @@ class TopicWriter(Protocol):
 
     @property
     def reader_count(self) -> int:
-        """The number of readers so far, as far as the transport tells."""
+        """The number of readers since the start; on Zenoh, how often a first one subscribed."""
         ...
 
     def write(self, data: bytes) -> None:
@@ -79,7 +79,7 @@ class Node(Protocol):
 
     @property
     def writers(self) -> Sequence[TopicWriter]:
-        """The writers so far."""
+        """The writers of all topics."""
         ...
 
     def add_writer(self, topic: str, encoder: MessageEncoder, type_hash: str, *, is_latched: bool) -> TopicWriter:
@@ -118,7 +118,7 @@ class Ros2Publisher(Publisher):
         self._run, self.url = recorded_run, f"{url.scheme}://{address}?{format_query(url, domain)}"
         self._builder = MessageBuilder(recorded_run)
         self._writers: dict[str, TopicWriter] = {}
-        self._waiting: list[tuple[int, int, TopicWriter, bytes]] = []
+        self._pending: list[tuple[int, int, TopicWriter, bytes]] = []
         self._count = self._sent = 0
         self._clock_topic, self._has_warned = recorded_run.topics.get_common_topic(CLOCK), False
         self._is_open = True
@@ -139,7 +139,7 @@ class Ros2Publisher(Publisher):
 
     @property
     def subscriber_count(self) -> int:
-        """The number of subscriptions so far, of all topics."""
+        """The number of subscriptions since the start, of all topics."""
         return sum(writer.reader_count for writer in self._node.writers) if self._is_open else self._subscriptions
 
     def wait_for_subscriber(self) -> None:
@@ -209,7 +209,7 @@ class Ros2Publisher(Publisher):
         data, size = rows.tobytes(), rows.shape[1]
         numbers = range(self._count, self._count + count)
         self._count += count
-        self._waiting += [
+        self._pending += [
             (arrival, number, writer, data[first : first + size])
             for arrival, number, first in zip(block.log_time.tolist(), numbers, range(0, len(data), size), strict=True)
         ]
@@ -224,14 +224,14 @@ class Ros2Publisher(Publisher):
 
     def _send(self, end: int | None = None) -> None:
         """Send the messages that arrive until a time (ns), by their arrival; all of them without a time."""
-        self._waiting.sort(key=_get_order)
-        due = len(self._waiting)
+        self._pending.sort(key=_get_order)
+        due = len(self._pending)
         if end is not None:
-            due = sum(arrival <= end for arrival, *_ in self._waiting)
-        for _, _, writer, data in self._waiting[:due]:
+            due = sum(arrival <= end for arrival, *_ in self._pending)
+        for _, _, writer, data in self._pending[:due]:
             writer.write(data)
         self._sent += due
-        del self._waiting[:due]
+        del self._pending[:due]
 
     def close(self) -> None:
         """Send all messages that wait, and leave the domain when the readers that answer have confirmed them."""

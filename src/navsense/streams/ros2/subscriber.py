@@ -202,7 +202,7 @@ class Ros2Subscriber(Subscriber):
     def _follow(self, publisher: RemotePublisher, commands: CommandStates, reader: CdrReader) -> None:
         """Follow a velocity command: the last one of all publishers. Raises `ValueError` for an invalid message."""
         twist = decode_command(normalize_type(self._motion.type), reader)
-        self._choice.accepts(publisher, "the last command counts")
+        self._choice.accepts(publisher, "the last command acts")
         try:
             ignored = commands.link.set_command(twist.linear, twist.angular)
         except MotionError as error:

@@ -32,7 +32,7 @@ CONNECT_TIMEOUT = 3.0
 """Longest time (s) to connect to the router."""
 
 FLUSH_TIME = 0.1
-"""Time (s) in which the session sends its queue at the end of a run. It does not tell when it has."""
+"""Time (s) in which the session sends its queue at the end of a run. It does not report the end."""
 
 ATTACHMENT = struct.Struct("<qqB16s")
 """Number of the message, time (ns), and the size and bytes of the identifier of the publisher."""
@@ -99,7 +99,7 @@ class ZenohPublisherList:
 class ZenohTopicWriter:
     """The publisher of one topic.
 
-    dropped: always 0: the session does not tell the messages that it drops.
+    dropped: always 0: the session does not report the messages that it drops.
     reader_count: how often a first subscriber came.
     """
 
@@ -165,7 +165,7 @@ class ZenohNode:
         return self.writers[-1]
 
     def announce(self) -> None:
-        """Do nothing: the tokens tell."""
+        """Do nothing: the tokens have the names."""
 
     def list_publishers(self) -> list[RemotePublisher]:
         """Return the publishers of other programs that are known now."""
