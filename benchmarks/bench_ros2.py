@@ -54,6 +54,7 @@ domain = Domain(1, format_settings(int(sys.argv[1]), "127.0.0.1"))
 participant = DomainParticipant(1)
 kind = MessageTypes(DEFINITIONS).describe("sensor_msgs/msg/Imu")
 kind.deserialize = lambda data: type("Raw", (), {})()
+kind.deserialize_key = bytes
 topic = Topic(participant, format_dds_topic(sys.argv[2]), kind)
 reader = DataReader(participant, topic, Qos(Policy.Reliability.Reliable(0), Policy.History.KeepAll))
 print("subscribed", flush=True)

@@ -1,11 +1,13 @@
-"""Readers of ROS 2 topics on Cyclone DDS, and the program of a subscriber on Fast DDS."""
+"""Readers and writers of ROS 2 topics on Cyclone DDS, and a program on Fast DDS."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import shutil
 import subprocess
+import tempfile
 import threading
 import time
 from collections import defaultdict
@@ -17,12 +19,13 @@ import pytest
 from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsPublication
 from cyclonedds.builtin_types import DcpsEndpoint
 from cyclonedds.domain import Domain, DomainParticipant
+from cyclonedds.pub import DataWriter
 from cyclonedds.qos import Policy, Qos
 from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
 
 from navsense.messages.schemas import DEFINITIONS
-from navsense.streams.ros2.dds import MessageTypes
+from navsense.streams.ros2.dds import DdsTopicWriter, MessageTypes
 from navsense.streams.ros2.naming import format_dds_topic
 
 FOLDER = Path(__file__).parent
@@ -52,7 +55,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:
 
 
 class Ros2Peer:
-    """A participant with readers; it has its own sockets, as in another program."""
+    """A participant with readers and writers; it has its own sockets, as in another program."""
 
     def __init__(self, domain: int) -> None:
         number = next(NUMBERS)
@@ -60,15 +63,27 @@ class Ros2Peer:
         self.participant = DomainParticipant(number)
         self.is_open = True
         self._readers: dict[str, DataReader[Any]] = {}
+        self._writers: list[DdsTopicWriter] = []
 
     def read_topic(self, topic: str, message_type: str, *policies: Any) -> None:
         """Create a reader, which is reliable and keeps everything unless policies say otherwise."""
         kind = MessageTypes(DEFINITIONS).describe(message_type)
         kind.deserialize = _Raw
-        kind.deserialize_key = bytes  # of a sample without data, which a writer that leaves sends
+        # A writer that leaves sends a sample without data. The library would make a message of its key, which fails.
+        kind.deserialize_key = bytes
         dds_topic = Topic(self.participant, format_dds_topic(topic), kind)
         qos = Qos(*(policies or (Policy.Reliability.Reliable(0), Policy.History.KeepAll)))
         self._readers[topic] = DataReader(self.participant, dds_topic, qos)
+
+    def write_topic(self, topic: str, message_type: str, *policies: Any) -> DdsTopicWriter:
+        """Return a writer of bytes, which is reliable unless policies say otherwise."""
+        description = MessageTypes(DEFINITIONS).describe(message_type)
+        dds_topic = Topic(self.participant, format_dds_topic(topic), description)
+        qos = Qos(*(policies or (Policy.Reliability.Reliable(0),)), Policy.History.KeepLast(5000))
+        self._writers.append(
+            DdsTopicWriter(DataWriter(self.participant, dds_topic, qos))
+        )  # deleted without a reference
+        return self._writers[-1]
 
     def find_topic(self, ending: str) -> tuple[str, str]:
         """Return the name and type of the topic of ROS with this ending, when a writer of it is known."""
@@ -107,23 +122,34 @@ class _Raw:
         self.sample_info: Any = None
 
 
-def build_fastdds_subscriber(folder: Path) -> Path:
-    """Return the program `ros2_subscriber.cpp`, or skip the test without Fast DDS and its generator."""
+def build_fastdds_peer(config: pytest.Config) -> Path:
+    """Return the program of `ros2_peer.cpp`, or skip the test without Fast DDS and its generator.
+
+    The cache of pytest keeps it until one of its sources changes.
+    """
     compiler, generator = shutil.which("g++"), shutil.which("fastddsgen")
     header = Path("/usr/include/fastdds/dds/domain/DomainParticipant.hpp")
     if compiler is None or generator is None or not header.exists():
         pytest.skip("needs g++, and libfastrtps-dev and fastddsgen of Debian")
-    shutil.copy(FOLDER / "ros2_types.idl", folder)
-    arguments = [generator, "-cs", "-typeros2", "-replace", "-d", folder, folder / "ros2_types.idl"]
-    subprocess.run(arguments, check=True, capture_output=True, cwd=folder)
-    program = folder / "ros2_subscriber"
-    options = ["-std=c++14", "-w", "-I", str(folder), "-o", str(program)]
-    subprocess.run([compiler, *options, FOLDER / "ros2_subscriber.cpp", "-lfastrtps", "-lfastcdr"], check=True)
+    sources = [FOLDER / "ros2_types.idl", FOLDER / "ros2_peer.cpp"]
+    number = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    assert config.cache is not None
+    program = config.cache.mkdir("ros2_peer") / f"ros2_peer-{number}"
+    if not program.exists():
+        with tempfile.TemporaryDirectory(dir=program.parent) as name:
+            folder = Path(name)
+            shutil.copy(sources[0], folder)
+            arguments = [generator, "-cs", "-typeros2", "-replace", "-d", folder, folder / sources[0].name]
+            subprocess.run(arguments, check=True, capture_output=True, cwd=folder)
+            built = folder / program.name
+            options = ["-std=c++14", "-O0", "-w", "-I", str(folder), "-o", str(built)]
+            subprocess.run([compiler, *options, sources[1], "-lfastrtps", "-lfastcdr"], check=True)
+            built.rename(program)  # another worker may have built it, too
     return program
 
 
-class FastDdsSubscriber:
-    """The program of a subscriber on Fast DDS. Its lines of output are grouped by their first word."""
+class FastDdsPeer:
+    """The program of subscribers or publishers on Fast DDS. Its lines of output are grouped by their first word."""
 
     def __init__(self, program: Path, domain: int, topics: Sequence[str]) -> None:
         command = [program, str(domain), *topics]
@@ -131,6 +157,12 @@ class FastDdsSubscriber:
         self.lines: dict[str, list[list[str]]] = defaultdict(list)
         self._thread = threading.Thread(target=self._read)
         self._thread.start()
+
+    def send(self, *values: object) -> None:
+        """Publish a message."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{' '.join(map(str, values))}\n")
+        self._process.stdin.flush()
 
     def __enter__(self) -> Self:
         return self

@@ -36,16 +36,16 @@ from navsense.motion.driven import state_row
 from navsense.motion.velocity_commands import CommandedLink
 from navsense.recordings.recorded_motion import load_motion
 from navsense.streams import DrivenFrame, StampedState, Subscriber
+from navsense.streams import ros_stamps as stamps_module
 from navsense.streams.ros1 import master as master_module
-from navsense.streams.ros1 import stamps as stamps_module
 from navsense.streams.ros1 import subscriber_node as subscriber_node_module
 from navsense.streams.ros1 import subscription as subscription_module
-from navsense.streams.ros1.currents import CURRENT_TYPES
 from navsense.streams.ros1.master import Master, MasterError, Registration
+from navsense.streams.ros1.md5 import CLOCK_MD5, CURRENT_MD5, MOTION_MD5
 from navsense.streams.ros1.node import Ros1Node, Ros1Topic
-from navsense.streams.ros1.states import CLOCK_MD5, MOTION_TYPES
 from navsense.streams.ros1.subscriber import Ros1Subscriber
 from navsense.streams.ros1.subscription import Subscription
+from navsense.streams.ros_messages import MOTION_TYPES
 from tests.streams.network_namespace import network_namespace
 from tests.streams.ros1_peers import RosMaster, RosPublisher
 
@@ -96,7 +96,7 @@ def publish(master: RosMaster) -> Iterator[Callable[..., RosPublisher]]:
     publishers: list[RosPublisher] = []
 
     def start(kind: str, topic: str = "/odom", **options: Any) -> RosPublisher:
-        md5 = options.pop("md5", None) or (MOTION_TYPES[kind].md5 if kind in MOTION_TYPES else CLOCK_MD5)
+        md5 = options.pop("md5", None) or MOTION_MD5.get(kind, CLOCK_MD5)
         publishers.append(RosPublisher(master, topic, kind, md5, **options))
         return publishers[-1]
 
@@ -239,7 +239,7 @@ def test_states_are_the_values_of_the_messages(
 
 @pytest.mark.parametrize("kind", [kind for kind in MOTION_TYPES if kind.replace("/", "/msg/") in TYPES])
 def test_md5_sums_are_those_of_rosbags(kind: str) -> None:
-    assert STORE.generate_msgdef(kind.replace("/", "/msg/"), ros_version=1)[1] == MOTION_TYPES[kind].md5
+    assert STORE.generate_msgdef(kind.replace("/", "/msg/"), ros_version=1)[1] == MOTION_MD5[kind]
 
 
 @pytest.mark.parametrize("kind", [ODOMETRY, STAMPED, TF])
@@ -252,7 +252,7 @@ def test_poses_equal_those_of_a_recorded_topic(
     rows[:, 3:7] *= np.linspace(0.3, 1.7, 30)[:, None]
     messages = [build(kind, (index + 1) * 10**7, row[:7], row[7:]) for index, row in enumerate(rows)]
     with Writer(tmp_path / "odom.bag") as writer:
-        md5 = MOTION_TYPES[kind].md5
+        md5 = MOTION_MD5[kind]
         definition = STORE.generate_msgdef(kind.replace("/", "/msg/"), ros_version=1)[0]
         connection = writer.add_connection("/odom", kind.replace("/", "/msg/"), msgdef=definition, md5sum=md5)
         for index, message in enumerate(messages):
@@ -447,7 +447,7 @@ def test_publisher_that_vanishes_is_one_warning_and_the_next_one_is_followed(
 ) -> None:
     with subscribe(master, "?topic=/odom&type=nav_msgs/msg/Odometry") as subscriber:
         for stamp in range(1, 4):
-            publisher = RosPublisher(master, "/odom", ODOMETRY, MOTION_TYPES[ODOMETRY].md5)
+            publisher = RosPublisher(master, "/odom", ODOMETRY, MOTION_MD5[ODOMETRY])
             wait_for(lambda one=publisher: one.headers)  # type: ignore[misc]
             publisher.send(build(ODOMETRY, stamp, draw(1)[0, :7]))
             assert [one.stamp for one in take(subscriber, 1)] == [stamp]
@@ -471,7 +471,7 @@ def test_master_that_vanishes_is_a_warning(
     """The connected publisher stays. The master gets the subscription again when it is back."""
     monkeypatch.setattr(master_module, "CHECK_PERIOD", 0.05)
     first = RosMaster()
-    publisher = RosPublisher(first, "/odom", ODOMETRY, MOTION_TYPES[ODOMETRY].md5)
+    publisher = RosPublisher(first, "/odom", ODOMETRY, MOTION_MD5[ODOMETRY])
     with subscribe(first) as subscriber:
         wait_for(lambda: publisher.headers)
         first.close()
@@ -481,7 +481,7 @@ def test_master_that_vanishes_is_a_warning(
         second = RosMaster(first.port)
         wait_for(lambda: second.subscribers.get("/odom"))
         wait_for(lambda: "the master answers again" in caplog.text)
-        later = RosPublisher(second, "/odom", ODOMETRY, MOTION_TYPES[ODOMETRY].md5, node="/later")
+        later = RosPublisher(second, "/odom", ODOMETRY, MOTION_MD5[ODOMETRY], node="/later")
         wait_for(lambda: later.headers)
         publisher.vanish()
         later.send(build(ODOMETRY, 6, draw(1)[0, :7]))
@@ -634,7 +634,7 @@ def test_array_with_an_invalid_length_is_a_warning(
     [
         (ODOMETRY, {"md5": "0" * 32}, "publishes another version of nav_msgs/Odometry: md5sum 00000000"),
         (ODOMETRY, {"type": "std_msgs/String"}, "publishes std_msgs/String; must be one of nav_msgs/Odometry"),
-        (ODOMETRY, {"type": STAMPED, "md5": MOTION_TYPES[STAMPED].md5}, f"publishes {STAMPED}, not {ODOMETRY}"),
+        (ODOMETRY, {"type": STAMPED, "md5": MOTION_MD5[STAMPED]}, f"publishes {STAMPED}, not {ODOMETRY}"),
     ],
 )
 def test_only_publisher_of_another_type_is_an_error(
@@ -968,7 +968,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Writer(folder / "motion.bag") as writer:
         for kind, topic in ((ODOMETRY, "/odom"), (TF, "/tf"), (MODELS, "/gazebo/model_states")):
             definition = STORE.generate_msgdef(kind.replace("/", "/msg/"), ros_version=1)[0]
-            name, md5 = kind.replace("/", "/msg/"), MOTION_TYPES[kind].md5
+            name, md5 = kind.replace("/", "/msg/"), MOTION_MD5[kind]
             connection = writer.add_connection(topic, name, msgdef=definition, md5sum=md5)
             for index, row in enumerate(draw(60)):
                 stamp = 100 * SECOND + index * 20_000_000
@@ -1058,7 +1058,7 @@ def publish_current(publish: Callable[..., RosPublisher]) -> Callable[..., RosPu
 
 
 @pytest.mark.requirement("CUR-1")
-@pytest.mark.parametrize("kind", CURRENT_TYPES)
+@pytest.mark.parametrize("kind", CURRENT_MD5)
 def test_current_is_received_bitwise(
     master: RosMaster, publish_current: Callable[..., RosPublisher], kind: str
 ) -> None:

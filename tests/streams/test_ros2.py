@@ -28,6 +28,7 @@ from navsense.messages.cdr import MessageEncoder, encode
 from navsense.recordings.info import make_recorded_run
 from navsense.runner.run import Run
 from navsense.streams.ros2 import naming, publisher
+from navsense.streams.ros2 import url as ros2_url
 from tests.streams.network_namespace import network_namespace
 
 pytest.importorskip("cyclonedds", reason="needs cyclonedds (pip install 'navsense[ros2]')")
@@ -35,7 +36,7 @@ pytest.importorskip("cyclonedds", reason="needs cyclonedds (pip install 'navsens
 from cyclonedds.core import DDSException
 from cyclonedds.qos import Policy
 
-from tests.streams.ros2_peers import FastDdsSubscriber, Ros2Peer, build_fastdds_subscriber, wait_for
+from tests.streams.ros2_peers import FastDdsPeer, Ros2Peer, build_fastdds_peer, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 WORLD = ROOT / "examples" / "quadrotor.sdf"
@@ -96,14 +97,14 @@ def read_stamps(values: list[list[str]]) -> list[int]:
     return [int(seconds) * 10**9 + int(nanoseconds) for seconds, nanoseconds, *_ in values]
 
 
-def test_fast_dds_decodes_a_run_and_its_node(network: None, run: Run, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_fast_dds_decodes_a_run_and_its_node(network: None, run: Run, request: pytest.FixtureRequest) -> None:
     """The values, the node with its writers, the type hashes and the policies, seen by another implementation."""
-    program = build_fastdds_subscriber(tmp_path_factory.mktemp("fastdds"))
+    program = build_fastdds_peer(request.config)
     topics = [f"Imu:{IMU}", f"NavSatFix:{FIX}", "Clock:/clock", "TFMessage:/tf", "Odometry:/truth/quadrotor"]
     with (
-        FastDdsSubscriber(program, DOMAIN, topics) as subscriber,
+        FastDdsPeer(program, DOMAIN, topics) as subscriber,
         open_publisher(run, "node=auv/sensors&wait=60") as opened,
-        FastDdsSubscriber(program, DOMAIN, ["TFMessage:/tf_static"]) as late,
+        FastDdsPeer(program, DOMAIN, ["TFMessage:/tf_static"]) as late,
     ):
         lines = subscriber.lines
         opened.wait_for_subscriber()
@@ -216,6 +217,28 @@ def test_reader_that_does_not_take_does_not_delay_others(network: None, run: Run
     peer.close()
 
 
+def test_run_does_not_publish_the_clock_beside_another_program(
+    network: None, run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As soon as it is found, and until it leaves."""
+    simulator, peer = Ros2Peer(DOMAIN), Ros2Peer(DOMAIN)
+    simulator.write_topic("/clock", "rosgraph_msgs/msg/Clock")
+    peer.read_topic("/clock", "rosgraph_msgs/msg/Clock")
+    with open_publisher(run) as opened:
+        wait_for(lambda: opened.subscriber_count == 1 and bool(opened._node.list_publishers()))
+        slices = run.session.compute_slices(0.05)
+        opened.write(next(slices))
+        simulator.close()
+        wait_for(lambda: not opened._node.list_publishers())
+        for time_slice in slices:
+            opened.write(time_slice)
+    stamps = [message[4:12] for message in peer.take("/clock")]
+    assert 0 < len(stamps) < 200
+    assert stamps[-1] == np.array([EPOCH + 1, 990_000_000], dtype="<u4").tobytes()
+    assert caplog.text.count("publishes /clock; this run does not") == 1
+    peer.close()
+
+
 def test_reader_that_dies_is_noticed(network: None, run: Run) -> None:
     with open_publisher(run) as opened:
         peer = Ros2Peer(DOMAIN)
@@ -281,10 +304,10 @@ def test_run_without_subscription_continues(network: None, run: Run, caplog: pyt
 def test_domain_of_the_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     _, url = streams.stream.parse_url("ros2://")
     monkeypatch.delenv("ROS_DOMAIN_ID", raising=False)
-    assert publisher.parse_domain(url) == 0
+    assert ros2_url.parse_domain(url) == 0
     monkeypatch.setenv("ROS_DOMAIN_ID", "42")
-    assert publisher.parse_domain(url) == 42
-    assert publisher.parse_domain(streams.stream.parse_url("ros2://?domain=3")[1]) == 3
+    assert ros2_url.parse_domain(url) == 42
+    assert ros2_url.parse_domain(streams.stream.parse_url("ros2://?domain=3")[1]) == 3
     monkeypatch.setenv("ROS_DOMAIN_ID", "x")
     with pytest.raises(RecordingError, match="ROS_DOMAIN_ID: x; must be a number from 0 to 232"):
         streams.check_url("ros2://")

@@ -14,17 +14,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rosbags.typesys import Stores, get_typestore
 
 import navsense as ns
 from navsense import streams
-from navsense.core.errors import RecordingError
+from navsense.core.errors import MotionError, RecordingError
 from navsense.messages.schemas import DEFINITIONS, HUMBLE
 from navsense.recordings.info import make_recorded_run
 from navsense.runner.run import Run
+from navsense.streams import DrivenFrame, StampedState, Subscriber
 
 pytest.importorskip("zenoh", reason="needs eclipse-zenoh (pip install 'navsense[ros2]')")
 
-from tests.streams.zenoh_router import ZenohClient, ZenohRouter
+from tests.streams.zenoh_router import ZenohClient, ZenohPublisher, ZenohRouter
 
 WORLD = Path(__file__).resolve().parents[2] / "examples" / "quadrotor.sdf"
 EPOCH = 1_700_000_000
@@ -89,17 +91,24 @@ def test_keys_attachments_and_tokens_are_those_of_rmw_zenoh(router: ZenohRouter,
     assert not {"%clock", "%tf", "%truth%quadrotor"} - set(topics)
 
 
+def store_definitions(folder: Path) -> None:
+    """Let zenoh-ros2-sdk read the definitions of messages from a folder; its own source is on the internet."""
+    from zenoh_ros2_sdk.message_registry import get_registry
+
+    for message_type, definition in DEFINITIONS.items():
+        file = folder / f"{message_type}.msg"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(definition + "\n", encoding="utf-8")
+    get_registry().messages_dir = folder
+    get_registry()._loaded_types.clear()  # its list outlives the session that has the types
+
+
 def test_zenoh_ros2_sdk_decodes_a_run(router: ZenohRouter, run: Run, tmp_path: Path) -> None:
     """Its key, its type hash and its decoding; a late subscriber gets the latched topic."""
     sdk = pytest.importorskip("zenoh_ros2_sdk", reason="needs zenoh-ros2-sdk")
-    from zenoh_ros2_sdk.message_registry import get_registry
     from zenoh_ros2_sdk.qos import QosDurability, QosProfile
 
-    for message_type, definition in DEFINITIONS.items():
-        file = tmp_path / f"{message_type}.msg"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(definition + "\n", encoding="utf-8")
-    get_registry().messages_dir = tmp_path
+    store_definitions(tmp_path)
     imu: list[Any] = []
     transforms: list[Any] = []
     options = {"domain_id": 5, "router_port": router.port}
@@ -161,3 +170,95 @@ def test_invalid_url_is_an_error(url: str, problem: str) -> None:
     with pytest.raises(RecordingError) as error:
         streams.check_url(url)
     assert str(error.value).startswith(f"{url}: {problem}")
+
+
+STORE = get_typestore(Stores.ROS2_JAZZY)
+STAMPED, STAMPED_KIND = "geometry_msgs/msg/PoseStamped", "geometry_msgs::msg::dds_::PoseStamped_/RIHS01_00"
+
+
+def build_pose(second: int, x: float) -> bytes:
+    """Return a message that rosbags serialises."""
+    types = STORE.types
+    stamp = types["builtin_interfaces/msg/Time"](second, 7)
+    position = types["geometry_msgs/msg/Point"](x, 2.0, 3.0)
+    rotation = types["geometry_msgs/msg/Quaternion"](0.0, 0.0, 0.6, 0.8)
+    pose = types["geometry_msgs/msg/Pose"](position, rotation)
+    message = types[STAMPED](types["std_msgs/msg/Header"](stamp, "odom"), pose)
+    return bytes(STORE.serialize_cdr(message, STAMPED))
+
+
+def take(subscriber: Subscriber, count: int) -> list[StampedState]:
+    states: list[StampedState] = []
+    until = time.monotonic() + 20.0
+    while len(states) < count:
+        assert time.monotonic() < until, states
+        states += subscriber.receive(0.1)
+    return states
+
+
+@pytest.mark.requirement("LIV-7")
+def test_states_of_a_topic_are_received(router: ZenohRouter, caplog: pytest.LogCaptureFixture) -> None:
+    """Of one publisher at a time. Invalid messages and losses are warnings."""
+    publishers = [ZenohPublisher(router.port, 5, "/auv/pose", STAMPED_KIND)]
+    url = f"ros2+zenoh://:{router.port}?domain=5&topic=/auv/pose"
+    with streams.open_subscriber(url, DrivenFrame("robot::base_link")) as subscriber:
+        wait_until(lambda: publishers[0].has_readers)
+        publishers[0].send(*(build_pose(second, 0.1 * second) for second in range(1, 6)), b"garbage")
+        publishers[0].number += 3
+        publishers[0].send(build_pose(6, 0.6))
+        states = take(subscriber, 6)
+        assert [state.stamp for state in states] == [second * 10**9 + 7 for second in range(1, 7)]
+        pose = ns.Pose((0.1 * 4, 2.0, 3.0), (0.8, 0.0, 0.0, 0.6))
+        assert states[3].state.pose == pose
+        assert states[3].state.velocity is None
+        publishers.append(ZenohPublisher(router.port, 5, "/auv/pose", STAMPED_KIND, "%/%auv/filter"))
+        wait_until(lambda: len(subscriber._topics.list_publishers()) == 2)  # type: ignore[attr-defined]
+        wait_until(lambda: publishers[1].has_readers)
+        publishers[1].send(build_pose(7, 0.7))
+        wait_until(lambda: "node /sim and node /auv/filter publish it" in caplog.text)
+        publishers[0].close()
+        wait_until(lambda: len(subscriber._topics.list_publishers()) == 1)  # type: ignore[attr-defined]
+        publishers[1].send(build_pose(8, 0.8))
+        assert take(subscriber, 1)[0].stamp == 8 * 10**9 + 7
+    publishers[1].close()
+    assert "topic /auv/pose: node /sim sent a message with the encapsulation 6761, not little-endian CDR" in caplog.text
+    assert "topic /auv/pose: messages are lost on the network" in caplog.text
+
+
+@pytest.mark.requirement("LIV-7")
+def test_zenoh_ros2_sdk_publishes_the_states(
+    router: ZenohRouter, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its node, key, attachments and serialisation."""
+    sdk = pytest.importorskip("zenoh_ros2_sdk", reason="needs zenoh-ros2-sdk")
+    store_definitions(tmp_path)
+    options = {"domain_id": 5, "router_port": router.port, "node_name": "sim", "namespace": "/auv"}
+    publisher = sdk.ROS2Publisher("/pose", STAMPED, **options)
+    url, count = f"ros2+zenoh://:{router.port}?domain=5", 0
+    with caplog.at_level(logging.INFO), streams.open_subscriber(url, DrivenFrame("robot::base_link")) as subscriber:
+        states: list[StampedState] = []
+        until = time.monotonic() + 20.0
+        while not states:  # until the publisher knows the subscriber
+            assert time.monotonic() < until
+            count += 1
+            message = STORE.deserialize_cdr(build_pose(count, 0.1 * count), STAMPED)
+            publisher.publish(header=message.header, pose=message.pose)  # type: ignore[attr-defined]
+            states += subscriber.receive(0.05)
+    sdk.ZenohSession.get_instance().close()
+    first = states[0].stamp // 10**9
+    assert states[0].stamp == first * 10**9 + 7
+    assert states[0].state.pose == ns.Pose((0.1 * first, 2.0, 3.0), (0.8, 0.0, 0.0, 0.6))
+    assert "topic /pose: subscribed to node /auv/sim" in caplog.text
+
+
+@pytest.mark.requirement("LIV-7")
+def test_missing_topic_and_router_of_a_motion_are_errors(router: ZenohRouter) -> None:
+    publisher = ZenohPublisher(router.port, 5, "/auv/pose", STAMPED_KIND)
+    url = f"ros2+zenoh://:{router.port}?domain=5&topic=/odom&wait=0.5"
+    found = r"topics that were found: /auv/pose \(geometry_msgs/msg/PoseStamped\)"
+    with pytest.raises(MotionError, match=rf"topic /odom: no publisher in domain 5 within 0\.5 s; {found}; start"):
+        streams.open_subscriber(url, DrivenFrame("robot::base_link"))
+    publisher.close()
+    router.close()
+    with pytest.raises(MotionError, match=r"router of Zenoh: 127\.0\.0\.1:\d+; does not answer: .*; start it: "):
+        streams.open_subscriber(url, DrivenFrame("robot::base_link"))

@@ -2,70 +2,27 @@
 
     ros1://HOST:PORT?topic=TOPIC&type=TYPE&frame=FRAME&host=ADDRESS&node=NAME
 
-HOST:PORT is the address of the ROS master; default: 127.0.0.1:11311. The default topic is that of the UUV Simulator,
-/hydrodynamics/current_velocity. FRAME is "world" (default), "enu" or "ned", as in a recorded current. The stamp of a
-message is not used. An invalid velocity is dropped, with a warning.
-
-Source: the UUV Simulator, UnderwaterCurrentROSPlugin.cc: a geometry_msgs/TwistStamped in the frame /world.
+HOST:PORT is the address of the ROS master; default: 127.0.0.1:11311. `ros_currents` has the other options. An invalid
+velocity is dropped, with a warning.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from navsense.core.errors import FieldError, Where
-from navsense.core.typing import Vector
-from navsense.environment.current.base import check_speed
-from navsense.environment.current.replay import FRAMES
 from navsense.streams.current import CurrentSubscriber
 from navsense.streams.ros1.master import MasterError
-from navsense.streams.ros1.states import COVARIANCE_BYTES, Reader, normalize_type
-from navsense.streams.ros1.subscriber_node import NODE_OPTIONS, PublisherChoice, SubscriberNode
+from navsense.streams.ros1.md5 import CURRENT_MD5
+from navsense.streams.ros1.subscriber_node import NODE_OPTIONS, SubscriberNode
 from navsense.streams.ros1.subscription import Connection, PeerError
+from navsense.streams.ros_currents import CURRENT_TYPES, TOPIC_OPTIONS, decode_velocity, parse_current
+from navsense.streams.ros_messages import Reader, normalize_type
+from navsense.streams.ros_motion import PublisherChoice
 from navsense.streams.stream import StreamUrl
 
-DEFAULT_TOPIC = "/hydrodynamics/current_velocity"
-
-CURRENT_OPTIONS = ("topic", "type", "frame", *NODE_OPTIONS)
+CURRENT_OPTIONS = (*TOPIC_OPTIONS, *NODE_OPTIONS)
 """Options of the URL of a current."""
-
-
-def _decode_twist(reader: Reader) -> Vector:
-    return reader.read_twist()[0]
-
-
-def _decode_twist_with_covariance(reader: Reader) -> Vector:
-    linear = reader.read_twist()[0]
-    reader.skip(COVARIANCE_BYTES)
-    return linear
-
-
-@dataclass(frozen=True)
-class CurrentType:
-    """A message type that a current can be.
-
-    md5: the sum of its definition.
-    decode: reads the velocity after the header.
-    has_header: True if the message starts with a header.
-    """
-
-    md5: str
-    decode: Callable[[Reader], Vector]
-    has_header: bool = True
-
-
-CURRENT_TYPES: Mapping[str, CurrentType] = {
-    "geometry_msgs/TwistStamped": CurrentType("98d34b0043a2093cf9d9345ab6eef12e", _decode_twist),
-    "geometry_msgs/Twist": CurrentType("9f195f881246fdfa2798d1d3eebca84a", _decode_twist, has_header=False),
-    "geometry_msgs/TwistWithCovarianceStamped": CurrentType(
-        "8927a1a12fb2607ceea095b2dc440a96", _decode_twist_with_covariance
-    ),
-    "geometry_msgs/Vector3Stamped": CurrentType("7b324c7325e683bf02a9b14b01090ec7", Reader.read_vector),
-    "geometry_msgs/Vector3": CurrentType("4a842b65f413084dc2b10fb484ea7f17", Reader.read_vector, has_header=False),
-}
-"""Message type -> what reads it: those of a recorded current."""
 
 
 class Ros1CurrentSubscriber(CurrentSubscriber):
@@ -73,19 +30,14 @@ class Ros1CurrentSubscriber(CurrentSubscriber):
 
     def __init__(self, url: StreamUrl) -> None:
         """Register at the master. Raises `FieldError`, and `RecordingError` for an invalid host or node."""
-        options, where = url.options, Where(url.text)
-        topic, frame = "/" + options.get("topic", DEFAULT_TOPIC).lstrip("/"), options.get("frame", "world")
-        if frame not in FRAMES:
-            raise FieldError("frame of a current", frame, allowed=f"must be one of {', '.join(FRAMES)}", where=where)
-        super().__init__(url.text, f"topic {topic}", frame)
+        topic, where = parse_current(url, normalize_type), Where(url.text)
+        super().__init__(url.text, f"topic {topic.name}", topic.frame)
         self._where, self._allowed = where, f"must be one of {', '.join(CURRENT_TYPES)}"
-        self._type = normalize_type(options.get("type", ""))
-        if self._type and self._type not in CURRENT_TYPES:
-            raise FieldError("option type", self._type, allowed=self._allowed, where=where)
+        self._type = topic.type
         self._lock = threading.Lock()
         self._node = SubscriberNode(url, self.fail)
         try:
-            self._subscribe(topic)
+            self._subscribe(topic.name)
             self._node.start()
         except MasterError as error:
             self._node.close()
@@ -116,11 +68,11 @@ class Ros1CurrentSubscriber(CurrentSubscriber):
     def check_type(self, connection: Connection, md5: str) -> None:
         """Raise `PeerError` if messages of this type and with this sum cannot be read."""
         kind = connection.type
-        expected = CURRENT_TYPES.get(kind)
+        expected = CURRENT_MD5.get(kind)
         if expected is None:
             raise PeerError(f"publishes {kind}; must be one of {', '.join(CURRENT_TYPES)}")
-        if md5 != expected.md5:
-            raise PeerError(f"publishes another version of {kind}: md5sum {md5}, not {expected.md5}")
+        if md5 != expected:
+            raise PeerError(f"publishes another version of {kind}: md5sum {md5}, not {expected}")
         with self._lock:
             if self._type not in ("", kind):
                 raise PeerError(f"publishes {kind}, not {self._type}")
@@ -128,17 +80,10 @@ class Ros1CurrentSubscriber(CurrentSubscriber):
 
     def handle(self, connection: Connection, message: bytes) -> None:
         """Store the velocity in a message. Invalid messages are dropped, with one warning for each cause and node."""
-        kind, reader = CURRENT_TYPES[connection.type], Reader(message)
         try:
-            if kind.has_header:
-                reader.read_header()
-            velocity = kind.decode(reader)
-            reader.finish()
-            for value in velocity:
-                check_speed("velocity of a current (m/s)", value)
-        except (ValueError, FieldError) as error:
-            problem = f"sent {error}" if isinstance(error, ValueError) else f"sent a message that is dropped: {error}"
-            self._warnings.add("message", connection, f"{connection} {problem}")
+            velocity = decode_velocity(connection.type, Reader(message))
+        except ValueError as error:
+            self._warnings.add("message", connection, f"{connection} sent {error}")
             return
         with self._lock:
             if self._choice.accepts(connection):

@@ -13,9 +13,8 @@ from navsense.core.errors import Where
 from navsense.streams.ros1.master import Master, Registration
 from navsense.streams.ros1.node import ERROR, SUCCESS, Ros1Node, is_own_node
 from navsense.streams.ros1.publisher import DEFAULT_PORT, check, get_own_host, is_loopback
-from navsense.streams.ros1.subscription import Connection, Receiver, Subscription
+from navsense.streams.ros1.subscription import Receiver, Subscription
 from navsense.streams.stream import LOOPBACK, StreamUrl
-from navsense.streams.warning_log import WarningLog
 
 LOG = logging.getLogger(__name__)
 
@@ -137,24 +136,3 @@ class SubscriberNode:
     def _shut_down(self, reason: str = "") -> list[Any]:
         self._fail(f"the node was shut down: {str(reason)[:200] or 'no reason given'}")
         return [SUCCESS, "", 0]
-
-
-class PublisherChoice:
-    """Follows one publisher of a topic at a time. Another one is followed after the first has disconnected."""
-
-    def __init__(self, warnings: WarningLog) -> None:
-        """Follow the first publisher that sends."""
-        self._warnings = warnings
-        self._chosen: Connection | None = None
-
-    def accepts(self, connection: Connection, effect: str = "") -> bool:
-        """Return False for a message of another publisher, and warn of it and its effect."""
-        chosen = self._chosen
-        if chosen is connection:
-            return True
-        if chosen is None or not (chosen.is_open and chosen.is_listed):
-            self._chosen = connection
-            return True
-        text = f"{chosen} and {connection} publish it; {effect or f'the messages of {connection} are not used'}"
-        self._warnings.add("two", connection, text)
-        return False

@@ -69,6 +69,11 @@ class Connection:
     socket: socket.socket | None = None
     thread: threading.Thread | None = None
 
+    @property
+    def is_active(self) -> bool:
+        """True until the publisher disconnects, or is not listed any more."""
+        return self.is_open and self.is_listed
+
     def __str__(self) -> str:
         """Return the name of the node, for messages."""
         return f"node {self.node}" if self.node else f"the node at {self.uri}"

@@ -15,12 +15,14 @@ from collections.abc import Mapping
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
+from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsPublication
 from cyclonedds.core import DDSException
 from cyclonedds.domain import Domain, DomainParticipant
 from cyclonedds.idl import make_idl_struct, types
 from cyclonedds.pub import DataWriter
 from cyclonedds.pub import Publisher as DdsPublisher
 from cyclonedds.qos import Policy, Qos
+from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
 from cyclonedds.util import duration
 
@@ -33,10 +35,14 @@ from navsense.streams.ros2.naming import (
     GID_SIZE,
     HUMBLE_GID_SIZE,
     PARTICIPANT_USER_DATA,
+    decode_discovery_info,
     encode_discovery_info,
     format_dds_topic,
     format_dds_type,
+    parse_dds_topic,
+    parse_dds_type,
 )
+from navsense.streams.ros2.remote import RemotePublisher
 from navsense.streams.stream import LOOPBACK, StreamUrl
 
 PRIMITIVES: Mapping[str, Any] = {
@@ -62,6 +68,9 @@ DOMAIN_NUMBERS = itertools.count(1000)
 
 MAX_HISTORY, MIN_HISTORY, HISTORY_BYTES = 1000, 10, 1 << 20
 """Messages of a topic that are kept for readers that have not confirmed them: at most the bytes, but the minimum."""
+
+BATCH = 1000
+"""Largest number of messages of one read."""
 
 CONFIRM_TIMEOUT = 2.0
 """Longest time (s) at the end of a run for readers to confirm the last messages."""
@@ -121,7 +130,7 @@ def _make_struct(message_type: str, fields: Mapping[str, Any]) -> Any:
     return make_idl_struct(name.rpartition(".")[2], name, dict(fields), dataclassify=False)
 
 
-def _describe_discovery_info(gid_size: int) -> Any:
+def describe_discovery_info(gid_size: int) -> Any:
     """Return the description of `rmw_dds_common/msg/ParticipantEntitiesInfo`."""
     package, name = "rmw_dds_common/msg/", types.bounded_str[256]
     gid = _make_struct(f"{package}Gid", {"data": types.array[types.uint8, gid_size]})
@@ -165,7 +174,7 @@ class DdsTopicWriter:
 
     @property
     def reader_count(self) -> int:
-        """The number of readers so far."""
+        """The number of readers since the start."""
         return int(self._writer.get_publication_matched_status().total_count)
 
     def write(self, data: bytes) -> None:
@@ -183,6 +192,106 @@ class DdsTopicWriter:
             self._writer.wait_for_acks(duration(seconds=timeout))
 
 
+OWN_PARTICIPANTS: set[bytes] = set()
+"""GUIDs of the participants of this process, whose publishers are not followed."""
+
+
+class DdsParticipant:
+    """A participant in a domain of the network, with a domain of the library of its own."""
+
+    def __init__(self, url: StreamUrl, domain: int) -> None:
+        """Join the domain. Raises `RecordingError`."""
+        number = next(DOMAIN_NUMBERS)
+        try:
+            self._domain = Domain(number, format_settings(domain, url.host))
+            self.entity = DomainParticipant(number, Qos(Policy.Userdata(PARTICIPANT_USER_DATA)))
+        except DDSException as error:
+            raise RecordingError(
+                "address of this machine",
+                url.host,
+                where=Where(url.text),
+                allowed=f"must be that of a network interface; Cyclone DDS: {error.msg}",
+            ) from error
+        self.guid: bytes = self.entity.guid.bytes
+        OWN_PARTICIPANTS.add(self.guid)
+
+    def close(self) -> None:
+        """Leave the domain."""
+        OWN_PARTICIPANTS.discard(self.guid)
+        self.entity.__del__()
+        self._domain.__del__()
+
+
+class Bytes:
+    """What the library makes of a message: its bytes.
+
+    data: the CDR with its encapsulation.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        """Copy the bytes."""
+        self.data = bytes(data)
+        self.sample_info: Any = None
+
+    @staticmethod
+    def deserialize(data: bytes) -> Bytes:
+        """Return a message."""
+        return Bytes(data)
+
+    @staticmethod
+    def deserialize_key(_data: bytes) -> None:
+        """Return the key of a message without data, which a publisher that disconnects sends."""
+
+
+def open_topic(participant: DdsParticipant, name: str, description: Any) -> Topic[Any]:
+    """Return a topic whose readers give bytes."""
+    topic: Topic[Any] = Topic(participant.entity, name, description)
+    topic.data_type = Bytes
+    return topic
+
+
+class DdsPublisherList:
+    """The publishers of ROS topics that a participant has found, without those of this process."""
+
+    def __init__(self, participant: DdsParticipant) -> None:
+        """Read what the library finds, and the names of nodes."""
+        self._endpoints = BuiltinDataReader(participant.entity, BuiltinTopicDcpsPublication)
+        info = open_topic(participant, DISCOVERY_TOPIC, describe_discovery_info(GID_SIZE))
+        qos = Qos(Policy.Reliability.Reliable(0), Policy.Durability.TransientLocal, Policy.History.KeepAll)
+        self._info: DataReader[Any] = DataReader(participant.entity, info, qos)
+        self._publishers: dict[int, RemotePublisher] = {}
+        self._nodes: dict[str, str] = {}
+
+    def update(self) -> None:
+        """Read what has changed. Raises `DDSException`."""
+        for sample in self._info.take(BATCH):
+            with contextlib.suppress(ValueError):
+                if isinstance(sample, Bytes):
+                    self._nodes |= {guid.hex(): node for guid, node in decode_discovery_info(sample.data).items()}
+        for endpoint in self._endpoints.take(BATCH):
+            handle, is_alive = endpoint.sample_info.instance_handle, endpoint.sample_info.valid_data
+            if not is_alive:
+                if handle in self._publishers:
+                    self._publishers[handle].is_active = False
+            elif endpoint.participant_key.bytes not in OWN_PARTICIPANTS and handle not in self._publishers:
+                topic, kind = parse_dds_topic(endpoint.topic_name), parse_dds_type(endpoint.type_name)
+                if topic and kind:
+                    is_reliable = isinstance(endpoint.qos[Policy.Reliability], Policy.Reliability.Reliable)
+                    self._publishers[handle] = RemotePublisher(
+                        topic, kind, endpoint.key.bytes.hex(), is_reliable=is_reliable
+                    )
+        for publisher in self._publishers.values():
+            publisher.node = publisher.node or self._nodes.get(publisher.identity, "")
+
+    def get_publisher(self, handle: int) -> RemotePublisher | None:
+        """Return the publisher with an instance handle, also after it has disconnected."""
+        return self._publishers.get(handle)
+
+    def list_publishers(self) -> list[RemotePublisher]:
+        """Return the publishers that are connected."""
+        return [one for one in self._publishers.values() if one.is_active]
+
+
 class DdsNode:
     """A participant with the writers of one node of ROS 2."""
 
@@ -191,22 +300,13 @@ class DdsNode:
 
     def __init__(self, url: StreamUrl, domain: int, name: str, is_humble: bool) -> None:
         """Join a domain. Raises `RecordingError`."""
-        self.name, address, where = name, url.host, Where(url.text)
+        self.name = name
         self._gid_size, self._has_type_hashes = (HUMBLE_GID_SIZE, False) if is_humble else (GID_SIZE, True)
-        number = next(DOMAIN_NUMBERS)
-        try:
-            self._domain = Domain(number, format_settings(domain, address))
-            self._participant = DomainParticipant(number, Qos(Policy.Userdata(PARTICIPANT_USER_DATA)))
-        except DDSException as error:
-            raise RecordingError(
-                "address of this machine",
-                address,
-                where=where,
-                allowed=f"must be that of a network interface; Cyclone DDS: {error.msg}",
-            ) from error
-        self._publisher = DdsPublisher(self._participant)
+        self._participant = DdsParticipant(url, domain)
+        self._publisher = DdsPublisher(self._participant.entity)
         self.writers: list[DdsTopicWriter] = []
-        info = Topic(self._participant, DISCOVERY_TOPIC, _describe_discovery_info(self._gid_size))
+        self._others = DdsPublisherList(self._participant)
+        info = Topic(self._participant.entity, DISCOVERY_TOPIC, describe_discovery_info(self._gid_size))
         self._info = DdsTopicWriter(DataWriter(self._publisher, info, _make_qos(1, is_latched=True)))
 
     def add_writer(self, topic: str, encoder: MessageEncoder, type_hash: str, *, is_latched: bool) -> DdsTopicWriter:
@@ -216,7 +316,7 @@ class DdsNode:
         user_data = f"typehash={type_hash};".encode() if self._has_type_hashes else b""
         qos = _make_qos(depth, is_latched=is_latched, user_data=user_data)
         description = MessageTypes(split_definitions(encoder)).describe(encoder.type)
-        dds_topic = Topic(self._participant, format_dds_topic(topic), description)
+        dds_topic = Topic(self._participant.entity, format_dds_topic(topic), description)
         writer = DdsTopicWriter(DataWriter(self._publisher, dds_topic, qos))
         self.writers.append(writer)
         return writer
@@ -224,7 +324,12 @@ class DdsNode:
     def announce(self) -> None:
         """Tell the other nodes the name of this one, and its writers."""
         guids = [writer.guid for writer in self.writers]
-        self._info.write(encode_discovery_info(self._participant.guid.bytes, self.name, guids, self._gid_size))
+        self._info.write(encode_discovery_info(self._participant.guid, self.name, guids, self._gid_size))
+
+    def list_publishers(self) -> list[RemotePublisher]:
+        """Return the publishers of other programs that are known now."""
+        self._others.update()
+        return self._others.list_publishers()
 
     def flush(self) -> None:
         """Wait until all readers that answer have confirmed all messages."""
@@ -234,8 +339,7 @@ class DdsNode:
 
     def close(self) -> None:
         """Leave the domain."""
-        self._participant.__del__()
-        self._domain.__del__()
+        self._participant.close()
 
 
 def _make_qos(depth: int, *, is_latched: bool, user_data: bytes = b"") -> Qos:

@@ -13,14 +13,16 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 
 from navsense.messages.cdr import ENCAPSULATION
+from navsense.streams.ros_messages import CdrReader
 
 TOPIC_PREFIX = "rt"
 """Prefix of the topics of messages."""
 
 DISCOVERY_TOPIC = "ros_discovery_info"
-"""The topic on which each participant tells the names of its nodes, and which endpoints they have."""
+"""The topic on which each participant publishes the names of its nodes, and their endpoints."""
 
 PARTICIPANT_USER_DATA = b"enclave=/;"
 """User data of a participant without security."""
@@ -56,6 +58,18 @@ def format_dds_type(message_type: str, separator: str = "::") -> str:
     return separator.join((*modules, "dds_", f"{name}_"))
 
 
+def parse_dds_topic(dds_topic: str) -> str:
+    """Return the topic of a name on DDS; "" for one that is not a topic of messages of ROS."""
+    prefix, slash, topic = dds_topic.partition("/")
+    return f"/{topic}" if slash and prefix == TOPIC_PREFIX else ""
+
+
+def parse_dds_type(dds_type: str) -> str:
+    """Return the message type of a name on DDS; "" for a type that is not one of ROS."""
+    modules, marker, name = dds_type.partition("::dds_::")
+    return f"{modules.replace('::', '/')}/{name[:-1]}" if marker and name.endswith("_") else ""
+
+
 def is_valid_topic(topic: str) -> bool:
     """Return True for the name of a topic that a node of ROS 2 can have."""
     return all(TOKEN.fullmatch(part) for part in topic.removeprefix("/").split("/"))
@@ -84,3 +98,24 @@ def encode_discovery_info(participant: bytes, node: str, writers: Sequence[bytes
     for guid in writers:
         data.extend(guid.ljust(gid_size, b"\0"))
     return ENCAPSULATION + bytes(data)
+
+
+def decode_discovery_info(data: bytes) -> dict[bytes, str]:
+    """Return the GUIDs of writers, and the full name of the node of each, in a `ParticipantEntitiesInfo`.
+
+    Raises `ValueError`.
+    """
+    for gid_size in (GID_SIZE, HUMBLE_GID_SIZE):
+        names: dict[bytes, str] = {}
+        with suppress(ValueError):
+            reader = CdrReader(data)
+            reader.skip(gid_size)
+            for _ in range(reader.read_count()):
+                node = f"{reader.read_string().rstrip('/')}/{reader.read_string()}"
+                reader.skip(gid_size * reader.read_count())
+                for _ in range(reader.read_count()):
+                    reader.skip(gid_size)
+                    names[data[reader.offset - gid_size :][:GID_SIZE]] = node
+            reader.finish()
+            return names
+    raise ValueError(f"a message of {len(data)} bytes that is no {DISCOVERY_TOPIC}")

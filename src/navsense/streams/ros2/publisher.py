@@ -12,14 +12,11 @@ it. A topic without subscriptions is not encoded, unless it is latched.
 
 from __future__ import annotations
 
-import importlib.util
-import ipaddress
 import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -36,14 +33,12 @@ from navsense.recordings.message_builder import MessageBlock, MessageBuilder, Ou
 from navsense.recordings.rosbag.writer import compute_type_hash
 from navsense.recordings.topic_names import CLOCK, TRANSFORMS
 from navsense.streams.device_port import CONNECT_TIMEOUT, parse_wait
-from navsense.streams.ros2.naming import MAX_DOMAIN, TOKEN, is_valid_topic
-from navsense.streams.stream import Publisher, Stream, StreamUrl
-from navsense.world import World
+from navsense.streams.ros2.naming import is_valid_topic
+from navsense.streams.ros2.remote import RemotePublisher
+from navsense.streams.ros2.url import format_query, parse_domain
+from navsense.streams.stream import Publisher, StreamUrl
 
 LOG = logging.getLogger(__name__)
-
-DOMAIN_VARIABLE = "ROS_DOMAIN_ID"
-"""Environment variable with the domain of all programs of ROS 2."""
 
 POLL_INTERVAL = 0.01
 """Time (s) between two looks for the first subscription."""
@@ -64,7 +59,7 @@ class TopicWriter(Protocol):
 
     @property
     def reader_count(self) -> int:
-        """The number of readers so far, as far as the transport tells."""
+        """The number of readers since the start; on Zenoh, how often a first one subscribed."""
         ...
 
     def write(self, data: bytes) -> None:
@@ -84,7 +79,7 @@ class Node(Protocol):
 
     @property
     def writers(self) -> Sequence[TopicWriter]:
-        """The writers so far."""
+        """The writers of all topics."""
         ...
 
     def add_writer(self, topic: str, encoder: MessageEncoder, type_hash: str, *, is_latched: bool) -> TopicWriter:
@@ -93,6 +88,10 @@ class Node(Protocol):
 
     def announce(self) -> None:
         """Tell the other nodes the name of this one, and its writers."""
+        ...
+
+    def list_publishers(self) -> list[RemotePublisher]:
+        """Return the publishers of other programs that are known now."""
         ...
 
     def flush(self) -> None:
@@ -119,8 +118,9 @@ class Ros2Publisher(Publisher):
         self._run, self.url = recorded_run, f"{url.scheme}://{address}?{format_query(url, domain)}"
         self._builder = MessageBuilder(recorded_run)
         self._writers: dict[str, TopicWriter] = {}
-        self._waiting: list[tuple[int, int, TopicWriter, bytes]] = []
+        self._pending: list[tuple[int, int, TopicWriter, bytes]] = []
         self._count = self._sent = 0
+        self._clock_topic, self._has_warned = recorded_run.topics.get_common_topic(CLOCK), False
         self._is_open = True
         name = "/" + url.options.get("node", f"navsense_{os.getpid()}").strip("/")
         self._node = open_node(url, domain, name, recorded_run.ros == HUMBLE)
@@ -139,7 +139,7 @@ class Ros2Publisher(Publisher):
 
     @property
     def subscriber_count(self) -> int:
-        """The number of subscriptions so far, of all topics."""
+        """The number of subscriptions since the start, of all topics."""
         return sum(writer.reader_count for writer in self._node.writers) if self._is_open else self._subscriptions
 
     def wait_for_subscriber(self) -> None:
@@ -154,7 +154,7 @@ class Ros2Publisher(Publisher):
 
     def _list_first_channels(self) -> list[OutputChannel]:
         """Return the channels that exist before the run starts. The others follow with their first message."""
-        clock = OutputChannel(self._run.topics.get_common_topic(CLOCK), world_messages.make_clock_encoder())
+        clock = OutputChannel(self._clock_topic, world_messages.make_clock_encoder())
         transforms = OutputChannel(
             self._run.topics.get_common_topic(TRANSFORMS), world_messages.make_transforms_encoder([])
         )
@@ -197,7 +197,9 @@ class Ros2Publisher(Publisher):
             raise RecordingError(f"{type(error).__name__}: {error}", where=Where(self.url)) from error
 
     def _queue(self, block: MessageBlock) -> None:
-        """Encode the messages of a block, unless nobody reads its topic."""
+        """Encode the messages of a block, unless nobody reads its topic, or another program publishes the clock."""
+        if block.channel.topic == self._clock_topic and self._has_other_clock():
+            return
         writer, count = self._get_writer(block.channel), block.stamp.shape[0]
         if not count or not (block.channel.latched or writer.has_readers):
             return
@@ -207,21 +209,29 @@ class Ros2Publisher(Publisher):
         data, size = rows.tobytes(), rows.shape[1]
         numbers = range(self._count, self._count + count)
         self._count += count
-        self._waiting += [
+        self._pending += [
             (arrival, number, writer, data[first : first + size])
             for arrival, number, first in zip(block.log_time.tolist(), numbers, range(0, len(data), size), strict=True)
         ]
 
+    def _has_other_clock(self) -> bool:
+        """Return True if another program publishes the clock. Two clocks would move the time of all nodes."""
+        others = [one for one in self._node.list_publishers() if one.topic == self._clock_topic]
+        if others and not self._has_warned:
+            self._has_warned = True
+            LOG.warning("%s: %s publishes %s; this run does not", self.url, others[0], self._clock_topic)
+        return bool(others)
+
     def _send(self, end: int | None = None) -> None:
         """Send the messages that arrive until a time (ns), by their arrival; all of them without a time."""
-        self._waiting.sort(key=_get_order)
-        due = len(self._waiting)
+        self._pending.sort(key=_get_order)
+        due = len(self._pending)
         if end is not None:
-            due = sum(arrival <= end for arrival, *_ in self._waiting)
-        for _, _, writer, data in self._waiting[:due]:
+            due = sum(arrival <= end for arrival, *_ in self._pending)
+        for _, _, writer, data in self._pending[:due]:
             writer.write(data)
         self._sent += due
-        del self._waiting[:due]
+        del self._pending[:due]
 
     def close(self) -> None:
         """Send all messages that wait, and leave the domain when the readers that answer have confirmed them."""
@@ -257,110 +267,3 @@ class Ros2Publisher(Publisher):
 def _get_order(message: tuple[int, int, TopicWriter, bytes]) -> tuple[int, int]:
     """Return the place of a message in the order of arrival."""
     return message[:2]
-
-
-def parse_domain(url: StreamUrl) -> int:
-    """Return the domain of a URL, or that of the environment. Raises `RecordingError`."""
-    text = url.options.get("domain", os.environ.get(DOMAIN_VARIABLE) or "0")
-    domain = int(text) if text.isascii() and text.isdecimal() else -1
-    if not 0 <= domain <= MAX_DOMAIN:
-        what = "domain" if "domain" in url.options else DOMAIN_VARIABLE
-        raise RecordingError(what, text, where=Where(url.text), allowed=f"must be a number from 0 to {MAX_DOMAIN}")
-    return domain
-
-
-def format_query(url: StreamUrl, domain: int) -> str:
-    """Return the query of a URL with its domain."""
-    return "&".join(f"{name}={value}" for name, value in {**url.options, "domain": str(domain)}.items())
-
-
-def check_library(url: StreamUrl, package: str) -> None:
-    """Raise `RecordingError` if a library is not installed."""
-    if importlib.util.find_spec(package) is None:
-        library = LIBRARIES[package]
-        raise RecordingError(
-            f"{url.scheme} needs {library}", where=Where(url.text), remedy="pip install 'navsense[ros2]'"
-        )
-
-
-LIBRARIES = {"cyclonedds": "cyclonedds", "zenoh": "eclipse-zenoh"}
-"""Package -> the library that has it."""
-
-
-def _check_common(url: StreamUrl) -> None:
-    """Raise `RecordingError` for an invalid part of a URL that both transports have."""
-    parse_wait(url, CONNECT_TIMEOUT)
-    parse_domain(url)
-    if url.path not in ("", "/"):
-        raise RecordingError("path of the URL", url.path, where=Where(url.text), allowed="must be empty")
-    if "node" in url.options and not all(map(TOKEN.fullmatch, url.options["node"].removeprefix("/").split("/"))):
-        allowed = "must be a name of ROS 2: letters, digits, _ and /"
-        raise RecordingError("option node", url.options["node"], where=Where(url.text), allowed=allowed)
-
-
-def check_dds(url: StreamUrl, _world: World | None) -> None:
-    """Raise `RecordingError` for an invalid URL, and without the library `cyclonedds`."""
-    _check_common(url)
-    if url.port is not None:
-        allowed = "must be omitted; ?domain= selects the ports"
-        raise RecordingError("port of the URL", url.port, where=Where(url.text), allowed=allowed)
-    if ":" in url.host or is_unspecified(url.host):
-        allowed = "must be an IPv4 address of this machine, or the name of a network interface"
-        raise RecordingError("address of this machine", url.host, where=Where(url.text), allowed=allowed)
-    check_library(url, "cyclonedds")
-
-
-def check_zenoh(url: StreamUrl, _world: World | None) -> None:
-    """Raise `RecordingError` for an invalid URL, and without the library `eclipse-zenoh`."""
-    _check_common(url)
-    if url.port == 0:
-        allowed = "must be a number from 1 to 65535"
-        raise RecordingError("port of the router", 0, where=Where(url.text), allowed=allowed)
-    check_library(url, "zenoh")
-
-
-def is_unspecified(host: str) -> bool:
-    """Return True for the address of all interfaces."""
-    try:
-        return ipaddress.ip_address(host).is_unspecified
-    except ValueError:
-        return False
-
-
-def open_dds(url: StreamUrl, recorded_run: RecordedRun) -> Ros2Publisher:
-    """Return a publisher on DDS. Raises `RecordingError`."""
-    check_dds(url, None)
-    from navsense.streams.ros2.dds import DdsNode
-
-    return Ros2Publisher(url, recorded_run, DdsNode)
-
-
-def open_zenoh(url: StreamUrl, recorded_run: RecordedRun) -> Ros2Publisher:
-    """Return a publisher on Zenoh. Raises `RecordingError`."""
-    check_zenoh(url, None)
-    from navsense.streams.ros2.zenoh import DEFAULT_PORT, ZenohNode
-
-    port = url.port or DEFAULT_PORT
-    return Ros2Publisher(replace(url, port=port), recorded_run, ZenohNode)
-
-
-STREAMS = (
-    Stream(
-        scheme="ros2",
-        name="ROS 2 on DDS",
-        url_format="ros2://ADDRESS",
-        open_publisher=open_dds,
-        options=("domain", "node", "wait"),
-        check=check_dds,
-        is_live=True,
-    ),
-    Stream(
-        scheme="ros2+zenoh",
-        name="ROS 2 on Zenoh",
-        url_format="ros2+zenoh://HOST:PORT",
-        open_publisher=open_zenoh,
-        options=("domain", "node", "wait"),
-        check=check_zenoh,
-        is_live=True,
-    ),
-)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import secrets
 import struct
+import threading
 import time
 from contextlib import suppress
 from typing import Any
@@ -20,7 +21,8 @@ from zenoh import open as open_session
 
 from navsense.core.errors import RecordingError, Where
 from navsense.messages.cdr import MessageEncoder
-from navsense.streams.ros2.naming import format_dds_type, split_node_name
+from navsense.streams.ros2.naming import format_dds_type, parse_dds_type, split_node_name
+from navsense.streams.ros2.remote import RemotePublisher
 from navsense.streams.stream import StreamUrl
 
 DEFAULT_PORT = 7447
@@ -30,19 +32,74 @@ CONNECT_TIMEOUT = 3.0
 """Longest time (s) to connect to the router."""
 
 FLUSH_TIME = 0.1
-"""Time (s) in which the session sends its queue at the end of a run. It does not tell when it has."""
+"""Time (s) in which the session sends its queue at the end of a run. It does not report the end."""
 
 ATTACHMENT = struct.Struct("<qqB16s")
 """Number of the message, time (ns), and the size and bytes of the identifier of the publisher."""
+
+OWN_SESSIONS: set[str] = set()
+"""Sessions of this process, whose publishers are not followed."""
+
+GRAPH = "@ros2_lv"
+"""First part of the keys of all tokens."""
+
+PUBLISHER = "MP"
+"""The kind of the token of a publisher."""
 
 VOLATILE_QOS, LATCHED_QOS = "::,10:,:,:,,", ":1:,1:,:,:,,"
 """Policies in a token: reliability, durability, history, deadline, lifespan and liveliness; empty where default."""
 
 
+def parse_token(key: str) -> RemotePublisher | None:
+    """Return the publisher of a token; None for a token of another kind, or of a session of this process.
+
+    >>> key = "@ros2_lv/7/aa/0/3/MP/%/%/sim/%odom/nav_msgs::msg::dds_::Odometry_/RIHS01_00/::,10:,:,:,,"
+    >>> publisher = parse_token(key)
+    >>> publisher.topic, publisher.type, publisher.node
+    ('/odom', 'nav_msgs/msg/Odometry', '/sim')
+    """
+    parts = key.split("/")
+    if len(parts) < 12 or parts[0] != GRAPH or parts[5] != PUBLISHER or parts[2] in OWN_SESSIONS:
+        return None
+    namespace, node, topic, dds_type = parts[7:11]
+    kind = parse_dds_type(dds_type)
+    if not kind:
+        return None
+    full_name = f"{namespace.replace('%', '/').rstrip('/')}/{node}"
+    return RemotePublisher("/" + topic.replace("%", "/").strip("/"), kind, key, node=full_name)
+
+
+class ZenohPublisherList:
+    """The publishers of ROS topics that a session has found, without those of this process."""
+
+    def __init__(self, session: Any, domain: int) -> None:
+        """Read the tokens."""
+        self._lock = threading.Lock()
+        self._publishers: dict[str, RemotePublisher] = {}
+        self._tokens = session.liveliness().declare_subscriber(f"{GRAPH}/{domain}/**", self._handle, history=True)
+
+    def _handle(self, sample: Any) -> None:
+        """Add or remove a publisher. Called in a thread of Zenoh."""
+        key = str(sample.key_expr)
+        publisher = parse_token(key)
+        if publisher is None:
+            return
+        with self._lock:
+            if sample.kind == zenoh.SampleKind.PUT:
+                self._publishers.setdefault(key, publisher)
+            elif key in self._publishers:
+                self._publishers.pop(key).is_active = False
+
+    def list_publishers(self) -> list[RemotePublisher]:
+        """Return the publishers that are connected."""
+        with self._lock:
+            return list(self._publishers.values())
+
+
 class ZenohTopicWriter:
     """The publisher of one topic.
 
-    dropped: always 0: the session does not tell the messages that it drops.
+    dropped: always 0: the session does not report the messages that it drops.
     reader_count: how often a first subscriber came.
     """
 
@@ -74,17 +131,13 @@ class ZenohNode:
 
     def __init__(self, url: StreamUrl, domain: int, name: str, is_humble: bool) -> None:
         """Connect to a router. Raises `RecordingError`."""
-        where, address = Where(url.text), f"{url.host}:{url.port}"
         if is_humble:
             allowed = "must be jazzy: rmw_zenoh needs type hashes, which Humble lacks"
-            raise RecordingError("distribution of ROS", "humble", where=where, allowed=allowed)
-        try:
-            self._session = open_session(make_settings(address))
-        except zenoh.ZError as error:
-            remedy = "start it: ros2 run rmw_zenoh_cpp rmw_zenohd"
-            allowed = f"does not answer: {str(error).partition(' at /')[0]}"
-            raise RecordingError("router of Zenoh", address, where=where, allowed=allowed, remedy=remedy) from error
+            raise RecordingError("distribution of ROS", "humble", where=Where(url.text), allowed=allowed)
+        self._session = connect(url)
         self._domain, self._session_id = domain, str(self._session.info.zid())
+        OWN_SESSIONS.add(self._session_id)
+        self._others = ZenohPublisherList(self._session, domain)
         namespace, node = split_node_name(name)
         self._node = f"%/{namespace.replace('/', '%')}/{node}"  # enclave, namespace, name
         self.writers: list[ZenohTopicWriter] = []
@@ -92,7 +145,7 @@ class ZenohNode:
 
     def _format_token(self, entity: int, kind: str) -> str:
         """Return the key of the token of the node or of an endpoint."""
-        return f"@ros2_lv/{self._domain}/{self._session_id}/0/{entity}/{kind}/{self._node}"
+        return f"{GRAPH}/{self._domain}/{self._session_id}/0/{entity}/{kind}/{self._node}"
 
     def add_writer(self, topic: str, encoder: MessageEncoder, type_hash: str, *, is_latched: bool) -> ZenohTopicWriter:
         """Return the publisher of a topic. One of a latched topic keeps its last message for later subscribers."""
@@ -112,7 +165,11 @@ class ZenohNode:
         return self.writers[-1]
 
     def announce(self) -> None:
-        """Do nothing: the tokens tell."""
+        """Do nothing: the tokens have the names."""
+
+    def list_publishers(self) -> list[RemotePublisher]:
+        """Return the publishers of other programs that are known now."""
+        return self._others.list_publishers()
 
     def flush(self) -> None:
         """Wait while the session sends its queue."""
@@ -120,8 +177,24 @@ class ZenohNode:
 
     def close(self) -> None:
         """Disconnect."""
+        OWN_SESSIONS.discard(self._session_id)
         with suppress(zenoh.ZError):
             self._session.close()
+
+
+def connect(url: StreamUrl) -> Any:
+    """Return a session with the router of a URL. Raises `RecordingError`."""
+    address = f"{url.host}:{url.port or DEFAULT_PORT}"
+    try:
+        return open_session(make_settings(address))
+    except zenoh.ZError as error:
+        raise RecordingError(
+            "router of Zenoh",
+            address,
+            where=Where(url.text),
+            allowed=f"does not answer: {str(error).partition(' at /')[0]}",
+            remedy="start it: ros2 run rmw_zenoh_cpp rmw_zenohd",
+        ) from error
 
 
 def make_settings(address: str) -> Any:

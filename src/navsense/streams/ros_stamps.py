@@ -1,4 +1,4 @@
-"""The stamps of received messages: that of the header, the time of /clock, or the time of receipt.
+"""The stamps of received states of ROS: that of the header, the time of /clock, or the time of receipt.
 
 - A message with a header has its stamp. The next messages decide what the stamp 0 is: the start of a simulation, a node
   that starts before its clock, or a publisher that sets no stamps.
@@ -16,11 +16,9 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from typing import Generic, Literal, TypeVar
+from typing import Literal, Protocol
 
-from navsense.streams.ros1.states import CLOCK_MD5, CLOCK_TYPE, decode_clock
-from navsense.streams.ros1.subscriber_node import PublisherChoice, SubscriberNode
-from navsense.streams.ros1.subscription import Connection, PeerError
+from navsense.motion.driven import State
 from navsense.streams.warning_log import WarningLog
 
 LOG = logging.getLogger(__name__)
@@ -31,7 +29,7 @@ UNIX_STAMP = 10**18
 """ns, the year 2001. Stamps from it on are Unix time, earlier ones are times of a simulation."""
 
 START_GAP = 10**9
-"""Largest time (ns) from the start of a simulation to its second message. A node of rospy or roscpp on simulated time
+"""Largest time (ns) from the start of a simulation to its second message. A node of ROS on simulated time
 sends the stamp 0 until it receives /clock, which can then be at any time."""
 
 DECISION_TIME = 1.0
@@ -43,92 +41,68 @@ Source = Literal["", "message", "clock", "receipt"]
 EFFECTS = {"clock": f"they get the time of {CLOCK}", "receipt": "they get the time of receipt"}
 """Source -> its effect on messages without stamps."""
 
-Item = TypeVar("Item")
 
+class Clock(Protocol):
+    """The topic /clock. time: the last one (ns), None before the first."""
 
-class ClockTopic:
-    """The time of the topic /clock.
-
-    time: the last one (ns), None before the first.
-    """
-
-    def __init__(self, node: SubscriberNode, fail: Callable[[str], None]) -> None:
-        """Subscribe before the start of the node."""
-        self.time: int | None = None
-        self._fail = fail
-        # A run that publishes /clock does not follow its own time.
-        self._subscription = node.subscribe(CLOCK, CLOCK_TYPE, self, from_own_nodes=False)
-        self._choice = PublisherChoice(self._subscription.warnings)
+    time: int | None
 
     def has_publisher(self, *, connected: bool) -> bool:
-        """Return True if the master lists a node that publishes /clock. connected: it is connected too."""
-        return any(one.is_listed and (one.is_open or not connected) for one in self._subscription.connections)
-
-    def check_type(self, connection: Connection, md5: str) -> None:
-        """Raise `PeerError` for another type."""
-        if (connection.type, md5) != (CLOCK_TYPE, CLOCK_MD5):
-            raise PeerError(f"publishes {CLOCK} as {connection.type} with md5sum {md5}, not {CLOCK_TYPE}")
-
-    def handle(self, connection: Connection, message: bytes) -> None:
-        """Store the time of a message."""
-        try:
-            if self._choice.accepts(connection):
-                self.time = decode_clock(message)
-        except ValueError as error:
-            raise PeerError(f"sent {error}") from error
-
-    def fail(self, problem: str) -> None:
-        """End the subscription of the topic that needs the clock."""
-        self._fail(f"{CLOCK}: {problem}")
+        """Return True if another program publishes /clock. connected: it is connected too."""
+        ...
 
 
-class Stamps(Generic[Item]):
-    """Gives the messages of a topic their stamps, and queues them.
+class MessageStamps:
+    """Gives the messages of a topic their stamps, and queues their states.
 
     clock: None if no message needed it so far.
     """
 
     def __init__(
         self,
-        node: SubscriberNode,
+        name: str,
         warnings: WarningLog,
-        topic: str,
         *,
-        put: Callable[[int, Item], None],
+        put: Callable[[int, State], None],
         fail: Callable[[str], None],
+        open_clock: Callable[[], Clock],
         needs_clock: bool,
+        is_simulated: bool = False,
     ) -> None:
-        """Ask the master for /use_sim_time. Raises `MasterError`.
+        """Log messages begin with `name`.
 
-        Log messages name the topic. `put` queues an item with its stamp (ns); `fail` ends the topic. `needs_clock`:
-        the messages have no header.
+        put: queues a state with its stamp (ns).
+        fail: ends the topic.
+        open_clock: subscribes to /clock.
+        needs_clock: the messages have no header.
+        is_simulated: the nodes use the time of /clock, so messages without stamps wait for it.
         """
-        self._node, self._warnings, self._topic, self._put, self._fail = node, warnings, topic, put, fail
-        self._is_simulated = node.master.has_simulated_time()
-        self.clock = ClockTopic(node, fail) if needs_clock else None
-        self._pending: Item | None = None
+        self._name, self._warnings, self._put, self._fail = name, warnings, put, fail
+        self._open_clock, self._is_simulated = open_clock, is_simulated
+        self.clock = open_clock() if needs_clock else None
+        self._pending: State | None = None
         self._source: Source = ""
         self._offset = time.time_ns() - time.monotonic_ns()
         self._first_look = self._first_zero = math.nan
         self._last: int | None = None
 
-    def put_with_header(self, stamp: int, received: int, item: Item, sender: Connection) -> None:
-        """Queue an item of a message with a header. `received`: the time of receipt, ns."""
+    def put_with_header(self, stamp: int, received: int, state: State, sender: object) -> None:
+        """Queue the state of a message with a header. `received`: the time of receipt, ns."""
         if stamp or self._source == "message":
-            self._put_with_stamp(stamp, item, sender)
+            self._put_with_stamp(stamp, state, sender)
         elif self._source or self._detect_missing_stamps():
-            self._put_without_stamp(received, item)
+            self._put_without_stamp(received, state)
         else:
-            self._pending = item
+            self._pending = state
 
-    def put_without_header(self, received: int, item: Item) -> None:
-        """Queue an item of a message without a header, with the time of /clock, or of its receipt (ns)."""
+    def put_without_header(self, received: int, state: State) -> None:
+        """Queue the state of a message without a header, with the time of /clock, or of its receipt (ns)."""
         if not self._source:
             self._source = self._find_source()
             if not self._source:
                 return
-            LOG.info("%s: %s: the messages have no stamp; %s", self._node.url, self._topic, EFFECTS[self._source])
-        self._put_without_stamp(received, item)
+            LOG.info("%s: the messages have no stamp; %s", self._name, EFFECTS[self._source])
+        self._put_without_stamp(received, state)
 
     def read_system_time(self) -> int:
         """Return the time of the system (ns), from a clock that nobody sets: it never goes back."""
@@ -142,7 +116,7 @@ class Stamps(Generic[Item]):
             return self.read_system_time()
         return self.clock.time if self.clock is not None else None
 
-    def _put_with_stamp(self, stamp: int, item: Item, sender: Connection) -> None:
+    def _put_with_stamp(self, stamp: int, state: State, sender: object) -> None:
         if self._source not in ("", "message"):
             self._fail(
                 f"the messages have stamps from {stamp * 1e-9:.9f} s on, but had the stamp 0 before; "
@@ -162,20 +136,20 @@ class Stamps(Generic[Item]):
             )
         else:
             self._last = stamp
-            self._put(stamp, item)
+            self._put(stamp, state)
 
-    def _put_without_stamp(self, received: int, item: Item) -> None:
+    def _put_without_stamp(self, received: int, state: State) -> None:
         if self._source == "receipt":
             self._warn_of_late_clock()
-            self._put(received, item)
+            self._put(received, state)
         elif self.clock is not None and self.clock.time is not None and self.clock.time != self._last:
             self._last = self.clock.time
-            self._put(self._last, item)
+            self._put(self._last, state)
 
     def _detect_missing_stamps(self) -> bool:
         """Return True if the publisher sets no stamps, and select the source of its times. Called at each stamp 0."""
         if self.clock is None:
-            self.clock = ClockTopic(self._node, self._fail)
+            self.clock = self._open_clock()
         source, now = self._find_source(), time.monotonic()
         can_be_time = not source or self.clock.time == 0
         if can_be_time or math.isnan(self._first_zero):

@@ -1,9 +1,18 @@
-"""The messages of ROS 1 that hold a motion: their types, and what decodes them.
+"""The messages of ROS that hold a motion: their types, and what decodes them.
 
-    header: uint32 seq, time stamp, string frame_id     time: uint32 sec, uint32 nsec     string: its length, its bytes
-    pose: 3 + 4 float64, x y z and x y z w     twist: 3 + 3 float64     an array: its length, its elements
+    header: time stamp, string frame_id     pose: 3 + 4 float64, x y z and x y z w     twist: 3 + 3 float64
 
-Sources: the ROS wiki, "msg"; the definitions of nav_msgs, geometry_msgs and tf2_msgs of ROS Noetic, and of gazebo_msgs.
+The definitions of ROS 1 and ROS 2 have the same fields. Their serialisations differ:
+
+                ROS 1                           ROS 2: CDR
+    header      uint32 seq before its fields
+    time        uint32 sec, uint32 nsec         int32 sec, uint32 nanosec
+    string      length, bytes                   length, bytes, a zero, which the length includes
+    numbers     without padding                 at multiples of their size
+    message                                     after an encapsulation header of 4 bytes
+
+Sources: the ROS wiki, "msg"; the definitions of nav_msgs, geometry_msgs and tf2_msgs of ROS Noetic and ROS 2 Jazzy, and
+of gazebo_msgs; OMG DDSI-RTPS 2.3, section 10.
 """
 
 from __future__ import annotations
@@ -15,8 +24,9 @@ from typing import Literal, NamedTuple
 
 from navsense.core.typing import Quaternion, Vector
 from navsense.messages.base import NANOSECONDS_PER_SECOND
+from navsense.messages.cdr import ENCAPSULATION
 
-_COUNT, _HEADER, _TIME = struct.Struct("<I"), struct.Struct("<III"), struct.Struct("<II")
+_COUNT, _TIME, _ROS2_TIME = struct.Struct("<I"), struct.Struct("<II"), struct.Struct("<iI")
 _POSE, _TWIST, _VECTOR = struct.Struct("<7d"), struct.Struct("<6d"), struct.Struct("<3d")
 
 COVARIANCE_BYTES = 36 * 8
@@ -49,7 +59,7 @@ class Twist(NamedTuple):
 
 
 class Reader:
-    """Reads the fields of a message in order. Every method raises `ValueError` if the message ends before."""
+    """Reads the fields of a message of ROS 1 in order. Every method raises `ValueError` if the message ends before."""
 
     def __init__(self, data: bytes) -> None:
         """Start at the first byte."""
@@ -118,6 +128,56 @@ class Reader:
             raise ValueError(f"a message of {len(self.data)} bytes; its fields have {self.offset}")
 
 
+class CdrReader(Reader):
+    """Reads the fields of a message of ROS 2 in order: little-endian CDR, as all middlewares of ROS 2 send it."""
+
+    def __init__(self, data: bytes) -> None:
+        """Start after the encapsulation header. Raises `ValueError` for another encapsulation."""
+        super().__init__(data)
+        self.skip(len(ENCAPSULATION))
+        if data[:2] != ENCAPSULATION[:2]:
+            raise ValueError(f"a message with the encapsulation {data[:2].hex()}, not little-endian CDR")
+
+    def align(self, size: int) -> None:
+        """Skip the padding before a number of `size` bytes. Offsets count from the end of the encapsulation."""
+        self.offset += (len(ENCAPSULATION) - self.offset) % size
+
+    def read(self, layout: struct.Struct) -> tuple[float, ...]:
+        """Return float64 numbers."""
+        self.align(8)
+        return super().read(layout)
+
+    def read_count(self) -> int:
+        """Return the length of a string or an array."""
+        self.align(4)
+        return super().read_count()
+
+    def read_string(self) -> str:
+        """Return a string."""
+        return super().read_string().removesuffix("\0")
+
+    def read_time(self) -> int:
+        """Return a time (ns)."""
+        self.align(4)
+        self.skip(8)
+        seconds, nanoseconds = _ROS2_TIME.unpack_from(self.data, self.offset - 8)
+        if nanoseconds >= NANOSECONDS_PER_SECOND:
+            raise ValueError(f"a time with {nanoseconds} ns after the second")
+        if seconds < 0:
+            raise ValueError(f"a time of {seconds} s, before 1970")
+        stamp: int = seconds * NANOSECONDS_PER_SECOND + nanoseconds
+        return stamp
+
+    def read_header(self) -> tuple[int, str]:
+        """Return the stamp (ns) and the frame of a header."""
+        return self.read_time(), self.read_frame()
+
+    def finish(self) -> None:
+        """Raise `ValueError` if more than the padding of the last word is left."""
+        if not self.offset <= len(self.data) <= self.offset + 3:
+            raise ValueError(f"a message of {len(self.data)} bytes; its fields have {self.offset}")
+
+
 def decode_odometry(reader: Reader) -> Sample:
     """Return the values of a nav_msgs/Odometry."""
     stamp, parent = reader.read_header()
@@ -159,13 +219,12 @@ def decode_transforms(reader: Reader) -> list[Sample]:
     return [decode_transform(reader) for _ in range(_check_count(reader, 76))]
 
 
-def decode_entity(data: bytes, name: str) -> tuple[Sample | None, list[str]]:
+def decode_entity(reader: Reader, name: str) -> tuple[Sample | None, list[str]]:
     """Return the values of a model or a link in a gazebo_msgs/ModelStates or LinkStates, and all names.
 
     The values are None if no entity has the name. Of several, the first one counts, as in recordings. Raises
     `ValueError`.
     """
-    reader = Reader(data)
     names = [reader.read_string() for _ in range(_check_count(reader, 4))]
     starts = []
     for layout in (_POSE, _TWIST):
@@ -192,9 +251,8 @@ def _check_count(reader: Reader, size: int) -> int:
     return count
 
 
-def decode_clock(data: bytes) -> int:
+def decode_clock(reader: Reader) -> int:
     """Return the time (ns) of a rosgraph_msgs/Clock. Raises `ValueError`."""
-    reader = Reader(data)
     stamp = reader.read_time()
     reader.finish()
     return stamp
@@ -207,33 +265,28 @@ command."""
 
 @dataclass(frozen=True)
 class MotionType:
-    """A message type that a motion can be.
-
-    md5: the sum of its definition.
-    has_stamp: its messages have a stamp.
-    """
+    """A message type that a motion can be. has_stamp: its messages have a stamp."""
 
     kind: MotionKind
-    md5: str
     has_stamp: bool = True
 
 
 MOTION_TYPES: Mapping[str, MotionType] = {
-    "nav_msgs/Odometry": MotionType("odometry", "cd5e73d190d741a2f92e81eda573aca7"),
-    "geometry_msgs/PoseStamped": MotionType("pose", "d3812c3cbc69362b77dc0b19b345f8f5"),
-    "geometry_msgs/PoseWithCovarianceStamped": MotionType("pose", "953b798c0f514ff060a53a3498ce6246"),
-    "geometry_msgs/Pose": MotionType("pose", "e45d45a5a1ce597b249e23fb30fc871f", has_stamp=False),
-    "geometry_msgs/TransformStamped": MotionType("transforms", "b5764a33bfeb3588febc2682852579b0"),
-    "tf2_msgs/TFMessage": MotionType("transforms", "94810edda583a504dfda3829e70d7eec"),
-    "tf/tfMessage": MotionType("transforms", "94810edda583a504dfda3829e70d7eec"),
-    "gazebo_msgs/ModelStates": MotionType("models", "48c080191eb15c41858319b4d8a609c2", has_stamp=False),
-    "gazebo_msgs/LinkStates": MotionType("links", "48c080191eb15c41858319b4d8a609c2", has_stamp=False),
-    "geometry_msgs/Twist": MotionType("commands", "9f195f881246fdfa2798d1d3eebca84a", has_stamp=False),
-    "geometry_msgs/TwistStamped": MotionType("commands", "98d34b0043a2093cf9d9345ab6eef12e"),
+    "nav_msgs/Odometry": MotionType("odometry"),
+    "geometry_msgs/PoseStamped": MotionType("pose"),
+    "geometry_msgs/PoseWithCovarianceStamped": MotionType("pose"),
+    "geometry_msgs/Pose": MotionType("pose", has_stamp=False),
+    "geometry_msgs/TransformStamped": MotionType("transforms"),
+    "tf2_msgs/TFMessage": MotionType("transforms"),
+    "tf/tfMessage": MotionType("transforms"),
+    "gazebo_msgs/ModelStates": MotionType("models", has_stamp=False),
+    "gazebo_msgs/LinkStates": MotionType("links", has_stamp=False),
+    "geometry_msgs/Twist": MotionType("commands", has_stamp=False),
+    "geometry_msgs/TwistStamped": MotionType("commands"),
 }
-"""Message type -> what it holds."""
+"""Message type, by its name in ROS 1 -> what it holds."""
 
-CLOCK_TYPE, CLOCK_MD5 = "rosgraph_msgs/Clock", "a9c97c1d230cfc112e270351a944ee47"
+CLOCK_TYPE = "rosgraph_msgs/Clock"
 
 POSE_DECODERS = {
     "nav_msgs/Odometry": decode_odometry,
@@ -249,9 +302,13 @@ def normalize_type(kind: str) -> str:
     return kind.replace("/msg/", "/")
 
 
-def decode_samples(kind: str, data: bytes) -> list[Sample]:
+def format_ros2_type(kind: str) -> str:
+    """Return the name of a message type in ROS 2: `nav_msgs/msg/Odometry` for `nav_msgs/Odometry`."""
+    return normalize_type(kind).replace("/", "/msg/")
+
+
+def decode_samples(kind: str, reader: Reader) -> list[Sample]:
     """Return the values of a message with a pose or with transforms. Raises `ValueError`."""
-    reader = Reader(data)
     if kind in POSE_DECODERS:
         samples = [POSE_DECODERS[kind](reader)]
     elif kind == "geometry_msgs/TransformStamped":
@@ -262,9 +319,8 @@ def decode_samples(kind: str, data: bytes) -> list[Sample]:
     return samples
 
 
-def decode_command(kind: str, data: bytes) -> Twist:
+def decode_command(kind: str, reader: Reader) -> Twist:
     """Return the values of a velocity command. Raises `ValueError`."""
-    reader = Reader(data)
     if MOTION_TYPES[kind].has_stamp:
         reader.read_header()
     twist = Twist(*reader.read_twist())

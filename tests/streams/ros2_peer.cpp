@@ -1,17 +1,24 @@
-// A subscriber of ROS 2 topics on Fast DDS, with the types that its generator makes of ros2_types.idl.
+// Subscribers and publishers of ROS 2 topics on Fast DDS, with the types that its generator makes of ros2_types.idl.
 //
-//   ros2_subscriber DOMAIN TYPE:TOPIC...      until the end of its input
+//   ros2_peer DOMAIN [+|-]TYPE:TOPIC...      until the end of its input
 //
-// Each line of output is a word and its values: participant, writer, lost, node, and the message types.
+// "+" makes a reliable publisher, "-" a best-effort publisher, and no sign a subscriber. Each line of output is a word
+// and its values: participant, writer, matched, lost, node, and the message types. Each line of input is a message of
+// the publisher: its numbers and names, separated by spaces.
 
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <mutex>
+#include <sstream>
 #include <string>
 
 #include <fastdds/dds/domain/DomainParticipant.hpp>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
 #include <fastdds/dds/domain/DomainParticipantListener.hpp>
+#include <fastdds/dds/publisher/DataWriter.hpp>
+#include <fastdds/dds/publisher/DataWriterListener.hpp>
+#include <fastdds/dds/publisher/Publisher.hpp>
 #include <fastdds/dds/subscriber/DataReader.hpp>
 #include <fastdds/dds/subscriber/DataReaderListener.hpp>
 #include <fastdds/dds/subscriber/SampleInfo.hpp>
@@ -155,6 +162,69 @@ template <typename Type> void read_topic(const std::string &name, bool latched)
     std::exit(1);
 }
 
+void read(std::istream &input, std_msgs::msg::Header &header)
+{
+  input >> header.stamp().sec() >> header.stamp().nanosec() >> header.frame_id();
+}
+
+template <typename Vector> void read_vector(std::istream &input, Vector &vector)
+{
+  input >> vector.x() >> vector.y() >> vector.z();
+}
+
+void read(std::istream &input, nav_msgs::msg::Odometry &odometry)
+{
+  read(input, odometry.header());
+  input >> odometry.child_frame_id();
+  auto &pose = odometry.pose().pose();
+  read_vector(input, pose.position());
+  read_vector(input, pose.orientation());
+  input >> pose.orientation().w();
+  read_vector(input, odometry.twist().twist().linear());
+  read_vector(input, odometry.twist().twist().angular());
+}
+
+void read(std::istream &input, tf2_msgs::msg::TFMessage &message)
+{
+  message.transforms().emplace_back();
+  auto &transform = message.transforms().back();
+  read(input, transform.header());
+  input >> transform.child_frame_id();
+  read_vector(input, transform.transform().translation());
+  read_vector(input, transform.transform().rotation());
+  input >> transform.transform().rotation().w();
+}
+
+struct Matcher : DataWriterListener
+{
+  void on_publication_matched(DataWriter *, const PublicationMatchedStatus &status) override
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    std::printf("matched %d\n", status.current_count);
+  }
+};
+
+template <typename Type> void write_topic(const std::string &name, bool is_reliable)
+{
+  TypeSupport type(new Type());
+  type.register_type(participant);
+  auto topic = participant->create_topic(name, type.get_type_name(), TOPIC_QOS_DEFAULT);
+  DataWriterQos qos = DATAWRITER_QOS_DEFAULT;
+  qos.reliability().kind = is_reliable ? RELIABLE_RELIABILITY_QOS : BEST_EFFORT_RELIABILITY_QOS;
+  qos.history().kind = KEEP_LAST_HISTORY_QOS;
+  qos.history().depth = 5000;
+  auto publisher = participant->create_publisher(PUBLISHER_QOS_DEFAULT);
+  auto writer = publisher->create_datawriter(topic, qos, new Matcher());
+  for (std::string line; std::getline(std::cin, line);)
+  {
+    typename Type::type message;
+    std::istringstream input(line);
+    read(input, message);
+    writer->write(&message);
+  }
+  writer->wait_for_acknowledgments({5, 0});
+}
+
 int main(int, char **argv)
 {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
@@ -165,9 +235,14 @@ int main(int, char **argv)
   read_topic<rmw_dds_common::msg::ParticipantEntitiesInfoPubSubType>("ros_discovery_info", true);
   for (char **argument = argv + 2; *argument; ++argument)
   {
-    const std::string text = *argument;
+    const bool publishes = **argument == '+' || **argument == '-';
+    const std::string text = *argument + publishes;
     const std::string type = text.substr(0, text.find(':')), topic = "rt" + text.substr(text.find(':') + 1);
-    if (type == "Imu")
+    if (publishes && type == "Odometry")
+      write_topic<nav_msgs::msg::OdometryPubSubType>(topic, **argument == '+');
+    else if (publishes && type == "TFMessage")
+      write_topic<tf2_msgs::msg::TFMessagePubSubType>(topic, **argument == '+');
+    else if (type == "Imu")
       read_topic<sensor_msgs::msg::ImuPubSubType>(topic, false);
     else if (type == "NavSatFix")
       read_topic<sensor_msgs::msg::NavSatFixPubSubType>(topic, false);
