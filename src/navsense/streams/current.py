@@ -38,4 +38,4 @@ class CurrentSubscriber(SampleQueue[Vector]):
 
     def put(self, velocity: Vector) -> None:
         """Store a velocity in place of the one that waits, unless the velocities have ended."""
-        self.replace(velocity)
+        self.keep_newest(velocity)

@@ -54,7 +54,7 @@ class SampleQueue(Generic[Sample]):
             self._queue.append(sample)
             self._condition.notify()
 
-    def replace(self, sample: Sample) -> None:
+    def keep_newest(self, sample: Sample) -> None:
         """Store a sample in place of all samples in the queue, unless the samples have ended."""
         with self._condition:
             if self._is_open:
