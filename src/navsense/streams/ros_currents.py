@@ -81,7 +81,7 @@ def decode_velocity(kind: str, reader: Reader) -> Vector:
 
 
 @dataclass(frozen=True)
-class CurrentTopic:
+class RosCurrent:
     """The topic of a current.
 
     name: of the topic.
@@ -94,7 +94,7 @@ class CurrentTopic:
     frame: str
 
 
-def parse_current(url: StreamUrl, normalize: Callable[[str], str]) -> CurrentTopic:
+def parse_current(url: StreamUrl, normalize: Callable[[str], str]) -> RosCurrent:
     """Return the topic of a URL. Raises `FieldError`.
 
     normalize: returns the name of a message type in this ROS.
@@ -107,4 +107,4 @@ def parse_current(url: StreamUrl, normalize: Callable[[str], str]) -> CurrentTop
     types = [normalize(one) for one in CURRENT_TYPES]
     if kind and kind not in types:
         raise FieldError("option type", kind, allowed=f"must be one of {', '.join(types)}", where=where)
-    return CurrentTopic("/" + url.options.get("topic", DEFAULT_TOPIC).lstrip("/"), kind, frame)
+    return RosCurrent("/" + url.options.get("topic", DEFAULT_TOPIC).lstrip("/"), kind, frame)

@@ -42,7 +42,7 @@ EFFECTS = {"clock": f"they get the time of {CLOCK}", "receipt": "they get the ti
 """Source -> its effect on messages without stamps."""
 
 
-class Clock(Protocol):
+class TopicClock(Protocol):
     """The topic /clock. time: the last one (ns), None before the first."""
 
     time: int | None
@@ -65,7 +65,7 @@ class MessageStamps:
         *,
         put: Callable[[int, State], None],
         fail: Callable[[str], None],
-        open_clock: Callable[[], Clock],
+        open_clock: Callable[[], TopicClock],
         needs_clock: bool,
         is_simulated: bool = False,
     ) -> None:

@@ -59,7 +59,7 @@ POLL_TIME = 0.02
 """Time (s) between two looks at the topics."""
 
 
-class ClockTopic:
+class Ros2Clock:
     """The time of the topic /clock. time: the last one (ns), None before the first."""
 
     def __init__(self, topics: RemoteTopics, warnings: WarningLog) -> None:
@@ -159,7 +159,7 @@ class Ros2Subscriber(Subscriber):
             self._warnings,
             put=self.put,
             fail=self.fail,
-            open_clock=lambda: ClockTopic(self._topics, self._warnings),
+            open_clock=lambda: Ros2Clock(self._topics, self._warnings),
             needs_clock=not motion.content.has_stamp or motion.has_commands,
         )
         if motion.has_commands:
