@@ -40,7 +40,7 @@ MAX_MESSAGE_BYTES = 1 << 24
 """Longest message (bytes). ZeroMQ closes a connection with a longer one."""
 
 
-class TopicReader(Protocol):
+class TopicHandler(Protocol):
     """Reads the messages of a topic. The thread of the receiver calls the methods.
 
     accepts_many: true to connect to all publishers of the topic; false to use one of them and warn of the others.
@@ -130,7 +130,7 @@ class TopicReceiver:
             if advert is not None or left <= 0.0:
                 return advert
 
-    def start(self, topic: str, reader: TopicReader, publisher: Advert | None = None) -> None:
+    def start(self, topic: str, reader: TopicHandler, publisher: Advert | None = None) -> None:
         """Connect to a publisher, and receive from now on. Without one, connect to those that come.
 
         topic: local name of the topic.
