@@ -17,8 +17,8 @@ chi-squared with three degrees of freedom over 3, above 9 with a probability of 
 the number of steps. Velocities that are averages over a step, or those of its start, add h / 2 times a change of
 velocity to E.
 
-The comparison ends after 20 windows without a contradiction. It uses states at least 8 ms apart, so that it costs little
-for a topic at 1 kHz.
+The comparison ends after 20 windows without a contradiction. It uses states at least 8 ms apart, so that a topic at
+1 kHz costs little.
 """
 
 from __future__ import annotations
