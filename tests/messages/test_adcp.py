@@ -121,7 +121,7 @@ def test_ds_msgs_ranges_are_along_the_beam() -> None:
     for dialect, slant in ((MessageDialect.OWN, 1.0), (MessageDialect.DSROS, SHEET.beams.janus_cosines[0])):
         sensor = MountedSensor("m::l::a", replace(SHEET, dialect=dialect), "m", "l", 4.0, topic="/a", frame="f")
         encoder = adcp.make_encoder(sensor, "measured")
-        rows = encode(encoder, np.zeros(one.time.size, dtype=np.int64), one.arrays).view(encoder.layout.dtype())[:, 0]
+        rows = encode(encoder, np.zeros(one.time.size, dtype=np.int64), one.arrays).view(encoder.layout.dtype)[:, 0]
         assert rows["bin0_distance"][0] == np.float32(SHEET.cells.first_distance / slant)
         (turn,) = messages.list_frames(sensor).values()
         back = Rotation.from_quat(turn.rotation, scalar_first=True)

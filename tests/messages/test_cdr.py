@@ -317,7 +317,7 @@ def test_mismatched_rows_are_an_error_before_writing() -> None:
     for field in (np.zeros((2, 3)), np.zeros((4, 3)), np.zeros((3, 2)), np.zeros(3)):
         with pytest.raises(ValueError, match="magnetic_field"):
             cdr.encode(message, np.arange(3), {"field": field})
-    rows = np.zeros(3, dtype=world_messages.make_odometry_encoder("body").layout.dtype())
+    rows = np.zeros(3, dtype=world_messages.make_odometry_encoder("body").layout.dtype)
     with pytest.raises(ValueError, match=r"header\.stamp"):
         cdr.write_stamps(rows, np.arange(4), "clock")
     with pytest.raises(ValueError, match="orientation"):

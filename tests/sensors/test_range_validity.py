@@ -159,7 +159,7 @@ def test_ranges_message_is_read_back_alone(load: Callable[..., World]) -> None:
     sensor, reading = world.sensors[0], run["auv::base::dvl"]
     published = np.isfinite(reading["range_validity"]).all(axis=1)
     message = messages.make_encoder(sensor, "measured", "//dvl/ranges")
-    rows = np.zeros(int(published.sum()), dtype=message.layout.dtype())
+    rows = np.zeros(int(published.sum()), dtype=message.layout.dtype)
     message.fill(rows, reading.stamp[published], {name: array[published] for name, array in reading.arrays.items()})
     back = messages.extract_arrays(sensor, rows, "measured", "//dvl/ranges")
     assert back.keys() == {"range_validity"}

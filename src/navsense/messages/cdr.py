@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -94,8 +95,9 @@ class CdrLayout:
     template: bytes
     fields: Mapping[str, FieldOffset]
 
+    @cached_property
     def dtype(self) -> np.dtype[np.void]:
-        """Return the dtype of a row."""
+        """The dtype of a row."""
         return make_row_dtype(self.fields, len(self.template))
 
     def shift_fields(self, prefix_size: int) -> dict[str, FieldOffset]:
@@ -104,7 +106,7 @@ class CdrLayout:
 
     def with_constants(self, values: Mapping[str, ArrayLike]) -> CdrLayout:
         """Return the layout with constant numbers, by path, in the template."""
-        rows = np.frombuffer(bytearray(self.template), dtype=self.dtype())
+        rows = np.frombuffer(bytearray(self.template), dtype=self.dtype)
         for path, value in values.items():
             rows[path] = value
         return CdrLayout(rows.tobytes(), self.fields)
@@ -236,7 +238,7 @@ def encode(encoder: MessageEncoder, stamp: IntArray, arrays: Mapping[str, AnyArr
     """
     out = np.empty((stamp.shape[0], len(encoder.layout.template)), dtype=np.uint8)
     out[:] = np.frombuffer(encoder.layout.template, dtype=np.uint8)
-    encoder.fill(out.view(encoder.layout.dtype())[:, 0], stamp, arrays)
+    encoder.fill(out.view(encoder.layout.dtype)[:, 0], stamp, arrays)
     return out
 
 

@@ -70,6 +70,11 @@ class ReceivedMotion:
         return float(self._ends[self._last])
 
     @property
+    def last_step(self) -> float:
+        """Time (s) from the state before to the last state; 0 before the second state."""
+        return float(self._ends[self._last] - self._ends[self._last - 1])
+
+    @property
     def has_step(self) -> bool:
         """True from the second state on. The motion at `start` may depend on it."""
         return self._first is not None

@@ -89,7 +89,7 @@ class MessageDecoder:
             layout = build_layout(self._channel.type, shape.strings, shape.lengths, self._definitions)
             if len(self._layouts) == MAX_SHAPES:
                 self._layouts.clear()
-            self._layouts[shape] = len(layout.template), layout.dtype()
+            self._layouts[shape] = len(layout.template), layout.dtype
         size, dtype = self._layouts[shape]
         if raw.shape[1] < size:
             raise ValueError("a message is of another size than its definition")

@@ -75,7 +75,7 @@ def list_encoded_arrays(sensor: MountedSensor, reading: Reading) -> Sequence[str
     names: list[str] = ["time_of_validity"] if validity is not None else []
     for companion in messages.list_message_suffixes(sensor):
         encoder = messages.make_encoder(sensor, "measured", companion)
-        message_rows = encode(encoder, reading.true_stamp[:1], rows).view(encoder.layout.dtype())[:, 0]
+        message_rows = encode(encoder, reading.true_stamp[:1], rows).view(encoder.layout.dtype)[:, 0]
         is_generic = encoder.type.startswith(generic.PACKAGE)
         names += messages.extract_arrays(sensor, message_rows, "measured", companion, is_generic=is_generic)
     return names

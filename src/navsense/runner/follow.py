@@ -397,8 +397,9 @@ def compute_received_slices(
                 motion.forget(start - memory)
             next_sample = session.find_next_sample(start)
             next_turn = now + SHORTEST_SLICE
-        # A state at the next sample arrives then, if the live system runs in real time.
-        next_turn = max(next_turn, now + min(max(next_sample - last, SHORTEST_PAUSE), LONGEST_SLICE))
+        # If the live system runs in real time, the first state at or after the next sample arrives in this time.
+        expected = next_sample - last + max(motion.last_step for motion in motions)
+        next_turn = max(next_turn, now + min(max(expected, SHORTEST_PAUSE), LONGEST_SLICE))
         if ended is not None and start < min(stop, limit):
             if duration is not None:
                 raise ended

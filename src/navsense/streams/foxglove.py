@@ -18,10 +18,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from navsense.core.errors import NavsenseError, RecordingError, SimulationError, Where
-from navsense.core.readings import CURRENT, RATE, TimeSlice, to_nanoseconds
+from navsense.core.readings import CURRENT, RATE, TimeSlice, to_nanosecond
 from navsense.environment.current.adjustment import PROCESSES
 from navsense.messages.cdr import encode
 from navsense.parameters import list_parameters
@@ -159,7 +157,7 @@ class FoxglovePublisher(Publisher):
 
     def _to_time(self, seconds: float) -> int:
         """Return a simulated time (s) as time since 1970 (ns)."""
-        return int(to_nanoseconds(self._run.epoch, np.array([seconds]))[0])
+        return to_nanosecond(self._run.epoch, seconds)
 
     def _get_channel(self, channel: OutputChannel) -> ServedChannel:
         """Return the channel of a topic and type, made at its first use."""

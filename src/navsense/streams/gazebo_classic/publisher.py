@@ -17,10 +17,8 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from operator import itemgetter
 
-import numpy as np
-
 from navsense.core.errors import RecordingError, Where, show
-from navsense.core.readings import TimeSlice, to_nanoseconds
+from navsense.core.readings import TimeSlice, to_nanosecond
 from navsense.core.text import format_count
 from navsense.recordings.base import check_recorded_run, make_closed_error
 from navsense.recordings.gazebo import GAZEBO_11, GAZEBO_CLASSIC, GazeboPackage, NumberedEncoder
@@ -111,7 +109,7 @@ class GazeboClassicPublisher(Publisher):
                 if topic.subscribers:
                     self._messages += [(time, topic, data) for _, time, _, data in encoder.encode(reading)]
         self._messages.sort(key=get_time)
-        end = int(to_nanoseconds(self._run.epoch, np.array([time_slice.end]))[0])
+        end = to_nanosecond(self._run.epoch, time_slice.end)
         self._send(bisect_right(self._messages, end, key=get_time))
 
     def _send(self, count: int) -> None:

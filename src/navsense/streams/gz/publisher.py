@@ -15,10 +15,8 @@ from bisect import bisect_right
 from dataclasses import replace
 from operator import itemgetter
 
-import numpy as np
-
 from navsense.core.errors import RecordingError, Where
-from navsense.core.readings import TimeSlice, to_nanoseconds
+from navsense.core.readings import TimeSlice, to_nanosecond
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.messages.gz import PACKAGE, encode_int, encode_nested
 from navsense.recordings.base import check_recorded_run, make_closed_error
@@ -140,7 +138,7 @@ class GzPublisher(Publisher):
         if self._clock is not None and stamps is not None:
             self._queue += [(stamp, self._clock, encode_clock(stamp)) for stamp in stamps.tolist()]
         self._queue.sort(key=get_time)
-        end = int(to_nanoseconds(self._run.epoch, np.array([time_slice.end]))[0])
+        end = to_nanosecond(self._run.epoch, time_slice.end)
         self._send(bisect_right(self._queue, end, key=get_time))
 
     def _send(self, count: int) -> None:

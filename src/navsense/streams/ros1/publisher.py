@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from navsense.core.errors import RecordingError, Where
-from navsense.core.readings import TimeSlice, to_nanoseconds
+from navsense.core.readings import TimeSlice, to_nanosecond
 from navsense.core.text import format_count
 from navsense.core.typing import ByteArray, IntArray, UInt64Array
 from navsense.messages import world_messages
@@ -228,7 +228,7 @@ class Ros1Publisher(Publisher):
             raise RecordingError(f"the node was shut down: {reason}", where=Where(self.url))
         for block in self._builder.build_blocks(time_slice):
             self._queue(block)
-        self._send(int(to_nanoseconds(self._run.epoch, np.array([time_slice.end]))[0]))
+        self._send(to_nanosecond(self._run.epoch, time_slice.end))
 
     def _has_subscribers(self, channel: OutputChannel) -> bool:
         """Return whether the topic of a channel has subscribers, or late subscribers get its last message."""

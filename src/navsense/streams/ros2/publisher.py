@@ -22,7 +22,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from navsense.core.errors import RecordingError, Where
-from navsense.core.readings import TimeSlice, to_nanoseconds
+from navsense.core.readings import TimeSlice, to_nanosecond
 from navsense.core.text import format_count
 from navsense.messages import world_messages
 from navsense.messages.cdr import MessageEncoder, encode
@@ -186,7 +186,7 @@ class Ros2Publisher(Publisher):
                 self._queue(block)
             if len(self._writers) > count:
                 self._node.announce()
-            self._send(int(to_nanoseconds(self._run.epoch, np.array([time_slice.end]))[0]))
+            self._send(to_nanosecond(self._run.epoch, time_slice.end))
 
     @contextmanager
     def _convert_errors(self) -> Iterator[None]:
