@@ -81,8 +81,8 @@ class ListSubscriber(Subscriber):
         self.fail("the live system closed the connection")
 
     def send_group(self, count: int = 0) -> None:
-        """Send the next states: `count`, or a random number of them."""
-        first, self._count = self._count, self._count + (count or self._random.randint(1, 40))
+        """Send the next states: `count`, or a random number of them, which is enough for a time slice at 1 kHz."""
+        first, self._count = self._count, self._count + (count or self._random.randint(7, 40))
         for stamp, state in self._states[first : self._count]:
             self.put(stamp, state)
 
