@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import gc
 import json
 import os
@@ -418,6 +419,26 @@ def test_error_in_another_output_keeps_earlier_slices(builders: ModuleType, tmp_
     assert ns.open(path)[builders.IMU].time.size == 200
     assert ns.open(path).metadata["duration_asked"] == 3.0
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.parquet"]
+
+
+def raise_bad_descriptor(*_: object) -> None:
+    """Behave as `posix_fallocate` of the GNU C library on a file system that cannot reserve space, such as NFS 3."""
+    raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+
+@pytest.mark.parametrize("allocate", [None, raise_bad_descriptor])
+def test_system_that_cannot_reserve_space_records(
+    builders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allocate: Callable[..., None] | None
+) -> None:
+    """None: the function does not exist, as on macOS."""
+    if allocate is None:
+        monkeypatch.delattr(os, "posix_fallocate")
+    else:
+        monkeypatch.setattr(os, "posix_fallocate", allocate)
+    path = tmp_path / "run.parquet"
+    with recordings.open_writer(path, recordings.RecordedRun(builders.make_world())) as writer:
+        writer.write(builders.make_time_slice(0))
+    assert ns.open(path)[builders.IMU].time.size == builders.make_time_slice(0).readings[builders.IMU].time.size
 
 
 def test_error_on_close_does_not_hide_the_first_error(

@@ -74,6 +74,9 @@ RESERVED_NAMES = frozenset((*TEXT_COLUMNS, *NUMBER_COLUMNS, *ARRAY_GROUPS[1:], "
 FOOTER_BYTES = 256
 """More than the bytes of the footer for a column of a row group: offsets, sizes, encodings and statistics."""
 
+NO_RESERVATION = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF)
+"""Errors where space cannot be reserved. The GNU C library raises EBADF there for a file that is opened to append."""
+
 GROUP_ORDER = {group: position for position, group in enumerate(ARRAY_GROUPS)}
 """Position of the columns of a group: measured values and truth first, then ideal values, biases and faults."""
 
@@ -384,12 +387,14 @@ class PendingParquet(PendingRecording):
             self._allocate(size + sink.size() + footer)
 
     def _allocate(self, size: int) -> None:
-        """Reserve space for a file of `size` bytes, on file systems that can."""
+        """Reserve space for a file of `size` bytes, on systems and file systems that can."""
         with self._part.open("ab") as file:
             try:
                 os.posix_fallocate(file.fileno(), 0, size)
+            except AttributeError:  # macOS has no such function
+                return
             except OSError as error:
-                if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):
+                if error.errno not in NO_RESERVATION:
                     raise
 
     def _open_writer(self, sink: Any) -> Any:
