@@ -22,8 +22,7 @@ class ClockTopic:
         """Subscribe before the start of the node."""
         self.time: int | None = None
         self._fail = fail
-        # A run that publishes /clock does not follow its own time.
-        self._subscription = node.subscribe(CLOCK, CLOCK_TYPE, self, from_own_nodes=False)
+        self._subscription = node.subscribe(CLOCK, CLOCK_TYPE, self)
         self._choice = PublisherChoice(self._subscription.warnings)
 
     def has_publisher(self, *, connected: bool) -> bool:

@@ -74,15 +74,15 @@ class SubscriberNode:
             loss="connected publishers stay, new ones are not found",
         )
 
-    def subscribe(self, topic: str, kind: str, receiver: Receiver, *, from_own_nodes: bool = True) -> Subscription:
+    def subscribe(self, topic: str, kind: str, receiver: Receiver) -> Subscription:
         """Add a topic. After the start it is registered soon. Without a known type, `kind` is "*".
 
-        from_own_nodes: connect to publishers of this process too.
+        Publishers of this process are ignored: a run does not follow its own time, motion or current.
         """
         subscription = Subscription(topic, kind, self.caller_id, f"{self.url}: topic {topic}", receiver)
 
         def update(uris: list[str]) -> None:
-            subscription.update([uri for uri in uris if from_own_nodes or not is_own_node(uri)])
+            subscription.update([uri for uri in uris if not is_own_node(uri)])
 
         registration = Registration(topic, kind, update=update)
         with self._lock:
