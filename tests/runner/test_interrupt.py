@@ -18,7 +18,7 @@ import navsense as ns
 from navsense.cli.stop_signals import interrupt_between_steps
 from navsense.core.interrupts import interruptible
 from navsense.simulation.real_time import RealTimeLimiter
-from navsense.streams.ros1.states import MOTION_TYPES
+from navsense.streams.ros1.md5 import MOTION_MD5
 from tests.streams.network_namespace import network_namespace
 from tests.streams.ros1_peers import RosMaster, RosPublisher
 from tests.streams.test_ros1_subscriber import ODOMETRY, build
@@ -42,7 +42,7 @@ def publisher() -> Iterator[RosPublisher]:
     """A node that publishes odometry, in a network of this test."""
     with network_namespace():
         master = RosMaster()
-        publisher = RosPublisher(master, "/odom", ODOMETRY, MOTION_TYPES[ODOMETRY].md5)
+        publisher = RosPublisher(master, "/odom", ODOMETRY, MOTION_MD5[ODOMETRY])
         yield publisher
         publisher.vanish()
         master.close()

@@ -1057,6 +1057,23 @@ def publish_current(publish: Callable[..., RosPublisher]) -> Callable[..., RosPu
     return start
 
 
+def test_current_of_the_own_run_is_not_followed(
+    master: RosMaster, publish_current: Callable[..., RosPublisher], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A run publishes its current on the same topic by default."""
+    own = Ros1Node("127.0.0.1", caller_id="/own", master_uri=master.uri, name="own", where=Where("own"))
+    own.add_topic(Ros1Topic(CURRENT, STAMPED_TWIST, CURRENT_MD5[STAMPED_TWIST], ""))
+    master.registerPublisher("/own", CURRENT, STAMPED_TWIST, own.uri)
+    with streams.open_current(f"ros1://127.0.0.1:{master.port}") as subscriber:
+        publisher = publish_current(STAMPED_TWIST)
+        wait_for(lambda: publisher.headers)
+        publisher.send(build_current(STAMPED_TWIST, 1, (0.1, 0.0, 0.0)))
+        assert take_velocity(subscriber) == [0.1, 0.0, 0.0]
+    assert own.subscriber_count == 0
+    own.stop()
+    assert not caplog.messages
+
+
 @pytest.mark.requirement("CUR-1")
 @pytest.mark.parametrize("kind", CURRENT_MD5)
 def test_current_is_received_bitwise(
@@ -1150,7 +1167,7 @@ def test_invalid_urls_of_a_current_are_errors(
 
 @pytest.mark.requirement("CUR-1")
 def test_current_of_another_stream_and_missing_master_are_errors() -> None:
-    with pytest.raises(FieldError, match="scheme of the current: foxglove; sends no current; must be one of ros1"):
+    with pytest.raises(FieldError, match="scheme of the current: foxglove; sends no current; must be one of gz, ros1"):
         streams.open_current("foxglove://127.0.0.1:8765")
     with pytest.raises(FieldError, match=r"ROS master: 127\.0\.0\.1:11311; does not answer: connection refused"):
         streams.open_current("ros1://")

@@ -498,7 +498,7 @@ def build_current(kind: str, values: Any) -> bytes:
 
 
 def follow_current(topics: ListedTopics, query: str = "") -> Ros2CurrentSubscriber:
-    _, url = streams.stream.parse_url(f"ros2://{query}", "current")
+    _, url = streams.stream.parse_current_url(f"ros2://{query}")
     return open_ros2_current(url, lambda *_: None, lambda: lambda *_: topics)
 
 
