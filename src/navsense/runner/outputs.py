@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from itertools import permutations
 from pathlib import Path
 from typing import Self
@@ -169,11 +169,13 @@ class Outputs:
             raise last
 
     def salvage(self) -> None:
-        """Close all outputs after an exception. They keep what was written. Never raises."""
+        """Close all outputs after an exception. They keep what was written. An error is logged, never raised."""
         writers, self._writers = self._writers, []
         for writer in writers:
-            with suppress(Exception):
+            try:
                 writer.salvage()
+            except Exception as error:  # noqa: BLE001 - the caller gets the error that ended the run
+                LOG.warning(INCOMPLETE, error)
 
     def __enter__(self) -> Self:
         """Return the outputs."""
