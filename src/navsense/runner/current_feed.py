@@ -14,6 +14,7 @@ import threading
 from typing import Self
 
 from navsense.core.errors import FieldError, NavsenseError, SimulationError, Where
+from navsense.core.interrupts import interruptible
 from navsense.core.typing import Vector
 from navsense.environment.current.base import to_world_axes
 from navsense.simulation.run_controls import RunControls
@@ -102,4 +103,6 @@ def open_current_feed(url: str, world: World, controls: RunControls) -> CurrentF
     Raises `FieldError` if the URL is invalid or the connection fails, `SimulationError` for a world without a current
     that can be changed.
     """
-    return CurrentFeed(open_current(url), world, controls)
+    with interruptible():
+        subscriber = open_current(url)
+    return CurrentFeed(subscriber, world, controls)
