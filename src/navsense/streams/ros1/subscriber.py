@@ -56,12 +56,12 @@ class Ros1Subscriber(Subscriber):
             with self._lock:
                 self._start_commands()
         except MasterError as error:
-            self._node.close()
+            self.disconnect()
             raise MotionError(
                 "ROS master", self._node.address, where=self._where, allowed=str(error), remedy=error.remedy
             ) from error
         except BaseException:
-            self._node.close()
+            self.disconnect()
             raise
 
     def disconnect(self) -> None:

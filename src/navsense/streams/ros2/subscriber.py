@@ -120,10 +120,10 @@ class Ros2Subscriber(Subscriber):
             self._find_topic(url.options.get("topic", ""), wait)
             self._subscribe()
         except self._topics.errors as error:
-            self._topics.close()
+            self.disconnect()
             raise MotionError(f"{type(error).__name__}: {error}", where=self._where) from error
         except BaseException:
-            self._topics.close()
+            self.disconnect()
             raise
 
     def _find_topic(self, name: str, wait: float) -> None:
