@@ -104,6 +104,7 @@ class GzSubscriber(Subscriber):
         super().__init__(url.text, "Gazebo transport")
         self._query, self._settings, self._zmq, self._where = query, settings, zmq, Where(url.text)
         self._ignored, self._last_state = 0, time.monotonic()
+        self._clock_offset = time.time_ns() - time.monotonic_ns()
         self._chain: Chain | None = None
         self._new_chain: Chain | None = None
         self._scene_thread: threading.Thread | None = None
@@ -270,7 +271,7 @@ class GzSubscriber(Subscriber):
         stamp, state = result
         if stamp is None:
             self.warnings.add("stamp", "", "the messages have no stamp; their time is that of their arrival")
-            stamp = time.time_ns()
+            stamp = self._clock_offset + time.monotonic_ns()  # never goes back
         self.put(stamp, state)
 
     def disconnect(self) -> None:
