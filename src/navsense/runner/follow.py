@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from navsense.core.errors import MotionError, SimulationError, Where
+from navsense.core.errors import MotionError, RecordingError, SimulationError, Where, convert_error
 from navsense.core.interrupts import check_interrupt, interruptible
 from navsense.core.readings import TimeSlice
-from navsense.core.text import format_count, parse_decimal
+from navsense.core.text import format_count
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.motion.base import LogSource
 from navsense.motion.driven import state_row
@@ -34,7 +34,8 @@ from navsense.sensors.base import get_max_age
 from navsense.sensors.imu import Imu
 from navsense.simulation.run_controls import ControlledRun, RunControls
 from navsense.simulation.session import MAX_EPOCH, Session
-from navsense.streams.stream import open_subscriber, parse_motion_url
+from navsense.streams.device_port import parse_wait
+from navsense.streams.stream import StreamUrl, open_subscriber, parse_motion_url
 from navsense.streams.subscriber import DrivenFrame, StampedState, Subscriber
 from navsense.world import World, make_log_context
 
@@ -277,16 +278,16 @@ def check_motion_urls(urls: Mapping[str, str]) -> dict[str, RunOptions]:
     options = {}
     for name, text in urls.items():
         _, url = parse_motion_url(text)
-        options[name] = RunOptions(_parse_wait(url.options, text), _parse_upsample(url.options, text))
+        options[name] = RunOptions(_parse_wait(url), _parse_upsample(url.options, text))
     return options
 
 
-def _parse_wait(options: Mapping[str, str], url: str) -> float:
+def _parse_wait(url: StreamUrl) -> float:
     """Return the option `wait` of a motion URL (s). Raises `MotionError`."""
-    wait = parse_decimal(options["wait"]) if "wait" in options else DEFAULT_WAIT
-    if wait is None or not 0.0 <= wait <= 1e6:
-        raise MotionError("wait (s)", options["wait"], allowed="must be a number from 0 to 1e6", where=Where(url))
-    return wait
+    try:
+        return parse_wait(url, DEFAULT_WAIT)
+    except RecordingError as error:
+        raise convert_error(error, MotionError) from error
 
 
 def _parse_upsample(options: Mapping[str, str], url: str) -> bool:

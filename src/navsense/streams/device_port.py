@@ -12,7 +12,7 @@ import logging
 
 from navsense.core.errors import RecordingError, Where
 from navsense.core.readings import TimeSlice
-from navsense.core.text import format_count
+from navsense.core.text import format_count, parse_decimal
 from navsense.devices import format_encoders
 from navsense.devices.format_encoders import DeviceFormat
 from navsense.devices.instrument_encoder import InstrumentEncoder, check_coordinates, select_sensor
@@ -81,12 +81,9 @@ def _get_port(url: StreamUrl) -> int:
 
 def parse_wait(url: StreamUrl, default: float) -> float:
     """Return the option `wait`, a time (s). Raises `RecordingError`."""
-    text = url.options.get("wait", str(default))
-    try:
-        wait = float(text)
-    except ValueError:
-        wait = -1.0
-    if not 0.0 <= wait <= 1e6:
+    text = url.options.get("wait", "")
+    wait = parse_decimal(text) if "wait" in url.options else default
+    if wait is None or not 0.0 <= wait <= 1e6:
         raise RecordingError("wait (s)", text, where=Where(url.text), allowed="must be a number from 0 to 1e6")
     return wait
 
