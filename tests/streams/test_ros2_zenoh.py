@@ -26,6 +26,7 @@ from navsense.streams import DrivenFrame, StampedState, Subscriber
 
 pytest.importorskip("zenoh", reason="needs eclipse-zenoh (pip install 'navsense[ros2]')")
 
+from navsense.streams.ros2 import zenoh_topics
 from tests.streams.zenoh_router import ZenohClient, ZenohPublisher, ZenohRouter
 
 WORLD = Path(__file__).resolve().parents[2] / "examples" / "quadrotor.sdf"
@@ -223,6 +224,28 @@ def test_states_of_a_topic_are_received(router: ZenohRouter, caplog: pytest.LogC
     publishers[1].close()
     assert "topic /auv/pose: node /sim sent a message with the encapsulation 6761, not little-endian CDR" in caplog.text
     assert "topic /auv/pose: messages are lost on the network" in caplog.text
+
+
+@pytest.mark.requirement("LIV-7")
+def test_one_of_two_known_publishers_is_followed_after_the_other(
+    router: ZenohRouter, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two tokens before the first message do not tell which publisher sent it."""
+    monkeypatch.setattr(zenoh_topics, "SILENCE", 0.2)
+    publishers = [ZenohPublisher(router.port, 5, "/auv/pose", STAMPED_KIND, f"%/%/{name}") for name in ("a", "b")]
+    url = f"ros2+zenoh://:{router.port}?domain=5&topic=/auv/pose"
+    with streams.open_subscriber(url, DrivenFrame("robot::base_link")) as subscriber:
+        wait_until(lambda: len(subscriber._topics.list_publishers()) == 2)  # type: ignore[attr-defined]
+        wait_until(lambda: all(one.has_readers for one in publishers))
+        publishers[0].send(build_pose(1, 0.1))
+        assert take(subscriber, 1)[0].stamp == 10**9 + 7
+        publishers[1].send(build_pose(2, 0.2))
+        wait_until(lambda: "publish it" in caplog.text)
+        publishers[0].close()
+        time.sleep(0.4)
+        publishers[1].send(build_pose(3, 0.3))
+        assert take(subscriber, 1)[0].stamp == 3 * 10**9 + 7
+    publishers[1].close()
 
 
 @pytest.mark.requirement("LIV-7")

@@ -10,6 +10,7 @@ publisher is a loss. Source: the design document of `rmw_zenoh`.
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -21,11 +22,15 @@ from navsense.streams.ros2.remote import Receive, RemotePublisher, Warn
 from navsense.streams.ros2.zenoh import ATTACHMENT, OWN_SESSIONS, ZenohPublisherList, connect
 from navsense.streams.stream import StreamUrl
 
+SILENCE = 5.0
+"""Time (s) without a message after which a publisher without a token counts as disconnected."""
+
 
 class ZenohTopicReader:
     """The subscriber of one topic. A message names its publisher by an identifier, and the graph by a token.
 
-    The identifier gets the token if the topic has only one token without an identifier.
+    The identifier gets the token if the topic has only one token without an identifier. A publisher without a token is
+    active until it is silent for `SILENCE`.
     """
 
     def __init__(self, topic: str, publishers: ZenohTopics, receive: Receive, warn: Warn) -> None:
@@ -33,6 +38,7 @@ class ZenohTopicReader:
         self._topic, self._publishers, self._receive, self._warn = topic, publishers, receive, warn
         self._sources: dict[bytes, RemotePublisher] = {}
         self._numbers: dict[bytes, int] = {}
+        self._last_times: dict[bytes, float] = {}  # of publishers without a token
 
     def handle(self, sample: Any) -> None:
         """Pass a message on. Called in a thread of Zenoh."""
@@ -44,6 +50,7 @@ class ZenohTopicReader:
             self._numbers[gid] = number
         if gid not in self._sources:
             self._sources[gid] = self._find_publisher(gid, parse_dds_type(str(sample.key_expr).split("/")[-2]))
+        self._update_activity(gid, time.monotonic())
         self._receive(self._sources[gid], sample.payload.to_bytes())
 
     def _find_publisher(self, gid: bytes, kind: str) -> RemotePublisher:
@@ -54,7 +61,18 @@ class ZenohTopicReader:
             for one in self._publishers.list_publishers()
             if (one.topic, one.type) == (self._topic, kind) and one not in used
         ]
-        return tokens[0] if len(tokens) == 1 else RemotePublisher(self._topic, kind, gid.hex() or "without ROS")
+        if len(tokens) == 1:
+            return tokens[0]
+        self._last_times[gid] = time.monotonic()
+        return RemotePublisher(self._topic, kind, gid.hex() or "without ROS")
+
+    def _update_activity(self, gid: bytes, now: float) -> None:
+        """Update which publishers without a token are active, at a message of one publisher."""
+        if gid in self._last_times:
+            self._last_times[gid], self._sources[gid].is_active = now, True
+        for other, last in list(self._last_times.items()):
+            if now - last > SILENCE:
+                self._sources[other].is_active = False
 
 
 class ZenohTopics:
