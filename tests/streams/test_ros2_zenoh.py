@@ -27,6 +27,7 @@ from navsense.streams import DrivenFrame, StampedState, Subscriber
 pytest.importorskip("zenoh", reason="needs eclipse-zenoh (pip install 'navsense[ros2]')")
 
 from navsense.streams.ros2 import zenoh_topics
+from navsense.streams.ros2.subscriber import Ros2Subscriber
 from tests.streams.zenoh_router import ZenohClient, ZenohPublisher, ZenohRouter
 
 WORLD = Path(__file__).resolve().parents[2] / "examples" / "quadrotor.sdf"
@@ -246,6 +247,23 @@ def test_one_of_two_known_publishers_is_followed_after_the_other(
         publishers[1].send(build_pose(3, 0.3))
         assert take(subscriber, 1)[0].stamp == 3 * 10**9 + 7
     publishers[1].close()
+
+
+def test_unexpected_error_in_a_thread_of_zenoh_ends_the_states(
+    router: ZenohRouter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(*_: object) -> None:
+        raise KeyError("internal")
+
+    monkeypatch.setattr(Ros2Subscriber, "_put_sample", crash)
+    publisher = ZenohPublisher(router.port, 5, "/auv/pose", STAMPED_KIND)
+    url = f"ros2+zenoh://:{router.port}?domain=5&topic=/auv/pose"
+    with streams.open_subscriber(url, DrivenFrame("robot::base_link")) as subscriber:
+        wait_until(lambda: publisher.has_readers)
+        publisher.send(build_pose(1, 0.1))
+        with pytest.raises(MotionError, match="topic /auv/pose: KeyError: 'internal'"):
+            take(subscriber, 1)
+    publisher.close()
 
 
 @pytest.mark.requirement("LIV-7")

@@ -80,9 +80,9 @@ class ZenohTopics:
 
     errors: tuple[type[Exception], ...] = (zenoh.ZError,)
 
-    def __init__(self, url: StreamUrl, domain: int, _fail: Callable[[str], None]) -> None:
+    def __init__(self, url: StreamUrl, domain: int, fail: Callable[[str], None]) -> None:
         """Connect to a router, and read the tokens. Raises `RecordingError`."""
-        self._domain = domain
+        self._domain, self._fail = domain, fail
         self._is_closed = False
         self._session = connect(url)
         self._session_id = str(self._session.info.zid())
@@ -99,8 +99,12 @@ class ZenohTopics:
         reader = ZenohTopicReader(topic, self, receive, warn)
 
         def handle(sample: Any) -> None:
-            if not self._is_closed:
+            if self._is_closed:
+                return
+            try:
                 reader.handle(sample)
+            except Exception as error:  # noqa: BLE001  # the run learns of it
+                self._fail(f"{type(error).__name__}: {error}")
 
         for kind in types:
             key = f"{self._domain}/{topic.strip('/')}/{format_dds_type(kind)}/*"
