@@ -18,8 +18,8 @@ the error of the polynomial at x is f^(5) / 5! times w(x) = (x - t_0) ... (x - t
     third     1/30                    0; the next term is h^4 f^(6) / 90
     others    1/20                    1/12
 
-Poses rounded by at most e add at most 3.5 e / h^2 to an acceleration, and 27 e / h^2 to that of the first pose. The
-result contains nothing above a quarter of the rate of the poses: no vibration, no contact.
+Poses rounded by at most e add at most 3.5 e / h^2 to an acceleration. They add 27 e / h^2 to that of the first pose.
+The result contains nothing above a quarter of the rate of the poses: no vibration, no contact.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ the displacement of the poses, and V that of the velocities. A window contradict
     |E| > 0.3 max(|P|, |V|)   and   |E|^2 > 9 sum |e|^2
 
 Three such windows in a row are a contradiction. The first condition is the size. Axes that are wrong by more than 17
-degrees exceed it, and so do a unit that is wrong by a factor of 1.43 and velocities of zero. The second condition
-excludes noise and jumps of the poses, such as the corrections of a filter. For independent e, |E|^2 / sum |e|^2 is
-chi-squared with three degrees of freedom over 3, above 9 with a probability of 6e-6. For a constant contradiction it is
-the number of steps. Velocities that are averages over a step, or those of its start, add h / 2 times a change of
-velocity to E.
+degrees exceed it. So do velocities of zero, and a unit that is wrong by a factor of 1.43. The second condition excludes
+noise and jumps of the poses, such as the corrections of a filter. For independent e, |E|^2 / sum |e|^2 is chi-squared
+with three degrees of freedom over 3. It is above 9 with a probability of 6e-6. For a constant contradiction it is the
+number of steps. Velocities that are averages over a step, or those of its start, add h / 2 times a change of velocity
+to E.
 
 The comparison ends after 20 windows without a contradiction. It uses states at least 8 ms apart, so that a topic at
 1 kHz costs little.
@@ -116,9 +116,9 @@ class VelocityCheck:
         return self._linear.is_done and self._angular.is_done
 
     def add(self, time: float, row: FloatArray) -> str:
-        """Add a state (19,) of `state_row` at `time` (s), NaN for what was not sent. Return a problem, "" without one.
+        """Add a state (19,) of `state_row` at `time` (s), NaN for what was not sent.
 
-        linear: positions (m) in the world. angular: attitudes (rad) in the body.
+        Returns a problem, "" without one.
         """
         length, start = time - self._time, self._row
         if length < SHORTEST_STEP:
