@@ -125,14 +125,14 @@ class Ros1Subscriber(Subscriber):
             LOG.info("%s: %s: velocity commands%s, a state every %.3g s", self.url, self.topic, drive, STEP * 1e-9)
 
     def _handle_command(self, connection: Connection, commands: CommandStates, message: bytes) -> None:
-        """Follow a velocity command. Commands of several publishers are followed: the last one counts."""
+        """Follow a velocity command. Commands of several publishers are followed: the last one acts."""
         try:
             twist = decode_command(connection.type, Reader(message))
         except ValueError as error:
             self._warn("message", connection, f"sent {error}")
             return
         with self._lock:
-            self._choice.accepts(connection, "the last command counts")
+            self._choice.accepts(connection, "the last command acts")
             try:
                 ignored = commands.link.set_command(twist.linear, twist.angular)
             except MotionError as error:
