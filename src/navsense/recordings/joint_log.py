@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from navsense.core.errors import MotionError, RecordingError, Where
+from navsense.core.errors import MotionError, RecordingError, Where, convert_error
 from navsense.core.names import resolve_name
 from navsense.core.typing import FloatArray, IntArray
 from navsense.messages.base import NANOSECONDS_PER_SECOND
@@ -71,8 +71,7 @@ def load_joint_log(path: str | os.PathLike[str]) -> dict[str, JointTrack]:
         tracks = read_joint_csv(str(file) if not topic else text)
         return {joint: replace(track, source=LogSource(file.name)) for joint, track in tracks.items()}
     except RecordingError as error:
-        place = error.where or Where(str(file))
-        raise MotionError(error.what, error.value, allowed=error.allowed, where=place, remedy=error.remedy) from error
+        raise convert_error(error, MotionError, Where(str(file))) from error
     except MotionError as error:
         error.where = error.where or Where(str(file))
         raise

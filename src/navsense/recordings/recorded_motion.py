@@ -24,7 +24,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from navsense.core.errors import MotionError, RecordingError, Where
+from navsense.core.errors import MotionError, RecordingError, Where, convert_error
 from navsense.core.inputs import path_exists
 from navsense.core.names import resolve_name
 from navsense.core.pose import Pose
@@ -122,8 +122,7 @@ def load_motion(
         else:
             motion, series = _read_truth(_open_truth(file, _list_links), file, query, bandwidth)
     except RecordingError as error:
-        place, remedy = error.where or Where(str(file)), error.remedy
-        raise MotionError(error.what, error.value, allowed=error.allowed, where=place, remedy=remedy) from error
+        raise convert_error(error, MotionError, Where(str(file))) from error
     except MotionError as error:
         error.where = error.where or Where(str(file))
         raise

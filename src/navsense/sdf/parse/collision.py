@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from navsense.core.errors import FieldError, SdfError
+from navsense.core.errors import FieldError, SdfError, convert_error
 from navsense.core.inputs import add_input
 from navsense.environment.terrain.base import LazyShape, Shape
 from navsense.environment.terrain.heightmap import Heightmap
@@ -125,7 +125,7 @@ class SolidParser:
 
 def _raise_missing(error: SdfError) -> Shape:
     """Raise the error of a missing file."""
-    raise FieldError(error.what, error.value, allowed=error.allowed, where=error.where, remedy=error.remedy)
+    raise convert_error(error, FieldError)
 
 
 def _parse_mesh(context: Context, element: Element) -> Callable[..., Shape]:
