@@ -73,7 +73,8 @@ def check_output(output: OutputTarget, world: World | None = None) -> None:
 def open_output(output: OutputTarget, recorded_run: RecordedRun) -> RecordingWriter:
     """Open a recording for writing, or the publisher of a stream. Raises `RecordingError`."""
     if isinstance(output, str) and streams.is_url(output):
-        return streams.open_publisher(output, recorded_run)
+        with interruptible():
+            return streams.open_publisher(output, recorded_run)
     return recordings.open_writer(output, recorded_run)
 
 
