@@ -35,7 +35,7 @@ def test_motion_is_read_without_readings(tmp_path: Path, suffix: str, monkeypatc
     for t, row in zip(times[1:], rows[1:], strict=True):
         motion.append(t, row)
     motion.finish()
-    ns.simulate(world, 0.6, seed=3, motion={"robot": motion}).save(path)
+    ns.simulate(world, 0.35, seed=3, motion={"robot": motion}).save(path)
     complete = ns.open(path)
     recording_format = find_output_format(path)
     assert recording_format.read_truth is not None

@@ -24,6 +24,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool
 
 import navsense as ns
 from navsense import streams
+from navsense.core.typing import Vector
 from navsense.messages.gz import MESSAGES
 from navsense.motion.base import LogContext
 from navsense.recordings.info import make_recorded_run
@@ -546,13 +547,13 @@ def test_current_of_the_topic_tool_acts_and_repeats_bitwise(
 ) -> None:
     """The tool publishes one velocity and ends, as to the system Hydrodynamics of gz-sim."""
     world, applied, sent = load_with_current(tmp_path), list[Any](), set[float]()
-    set_current = RunControls.set_current
+    feed_current = RunControls.feed_current
 
-    def record_change(controls: RunControls, values: Any, **options: Any) -> None:
-        set_current(controls, values, **options)
-        applied.append(values["velocity"])
+    def record_change(controls: RunControls, velocity: Vector) -> None:
+        feed_current(controls, velocity)
+        applied.append(velocity)
 
-    monkeypatch.setattr(RunControls, "set_current", record_change)
+    monkeypatch.setattr(RunControls, "feed_current", record_change)
     velocities = {0.5: ((0.25, -0.125, 0.0), "x: 0.25, y: -0.125"), 1.0: ((0.0, 0.0, 0.0625), "z: 0.0625")}
 
     def progress(done: float, _total: float) -> None:
