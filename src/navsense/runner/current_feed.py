@@ -66,6 +66,9 @@ class CurrentFeed:
             except FieldError as error:
                 LOG.warning("%s; the current stays as it is", error)
                 return
+            except Exception:
+                LOG.exception("%s: internal error; the current stays as it is", self._subscriber.url)
+                return
             for velocity in map(self._rotate, velocities):
                 if velocity != self._velocity:
                     self._velocity = velocity

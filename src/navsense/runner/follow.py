@@ -24,6 +24,7 @@ from navsense.core.errors import MotionError, RecordingError, SimulationError, W
 from navsense.core.interrupts import check_interrupt, interruptible
 from navsense.core.readings import TimeSlice
 from navsense.core.text import format_count
+from navsense.core.typing import FloatArray
 from navsense.messages.base import NANOSECONDS_PER_SECOND
 from navsense.motion.base import LogSource
 from navsense.motion.driven import state_row
@@ -163,11 +164,11 @@ class ModelFollower:
         """URL and topic, for messages."""
         return self.subscriber.url, self.subscriber.topic
 
-    def wait_for_states(self, wait: float) -> None:
-        """Wait for the first states. Raises `MotionError` after `wait` (s) without them."""
-        deadline = time.monotonic() + wait
+    def wait_for_states(self, wait: float, start: float) -> None:
+        """Wait for valid states. Raises `MotionError` without them `wait` (s) after `start` (s, monotonic)."""
+        deadline = start + wait
         while len(self._first_states) < FIRST_STATES:
-            self._first_states += self.receive(POLL)
+            self._first_states += [stamped for stamped in self.receive(POLL) if self._make_row(stamped) is not None]
             if len(self._first_states) < FIRST_STATES and time.monotonic() > deadline:
                 problem = f"{self.subscriber.topic}: {format_count(len(self._first_states), 'state')} in {wait:g} s"
                 raise MotionError(
@@ -220,16 +221,21 @@ class ModelFollower:
             raise MotionError(self.subscriber.topic, allowed="needs two states", where=Where(self.subscriber.url))
         return self._motion
 
+    def _make_row(self, stamped: StampedState) -> FloatArray | None:
+        """Return a state as a row (19,); None for an invalid one, with a warning for the first."""
+        try:
+            return state_row(stamped.state, self.model)
+        except MotionError as error:
+            if not self._has_invalid_state:
+                self._has_invalid_state = True
+                LOG.warning("%s: %s: an invalid state is ignored: %s", *self._peer, error)
+            return None
+
     def extend(self, states: Sequence[StampedState]) -> None:
         """Append states to the motion."""
         for stamped in states:
-            t = (stamped.stamp - self._epoch_ns) / 1e9
-            try:
-                row = state_row(stamped.state, self.model)
-            except MotionError as error:
-                if not self._has_invalid_state:
-                    self._has_invalid_state = True
-                    LOG.warning("%s: %s: an invalid state is ignored: %s", *self._peer, error)
+            t, row = (stamped.stamp - self._epoch_ns) / 1e9, self._make_row(stamped)
+            if row is None:
                 continue
             if not self._velocity_check.is_done and (problem := self._velocity_check.add(t, row)):
                 LOG.warning("%s: %s: %s; check their axes, unit and delay", *self._peer, problem)
@@ -247,7 +253,7 @@ def open_followers(world: World, urls: Mapping[str, str], stack: ExitStack) -> l
 
     Raises `MotionError` and `SimulationError`.
     """
-    options = check_motion_urls(urls)
+    options, start = check_motion_urls(urls), time.monotonic()
     followers = []
     for name, text in urls.items():
         model = world.model(name)
@@ -257,7 +263,7 @@ def open_followers(world: World, urls: Mapping[str, str], stack: ExitStack) -> l
             subscriber = stack.enter_context(open_subscriber(text, frame))
         followers.append(ModelFollower(subscriber, name, options[name].may_upsample))
     for follower in followers:
-        follower.wait_for_states(options[follower.model].wait)
+        follower.wait_for_states(options[follower.model].wait, start)
         follower.check_rates(world)
     return followers
 

@@ -233,7 +233,10 @@ class GzSubscriber(Subscriber):
                 self._new_chain = self._find_chain(advert)
             except NavsenseError as error:
                 self.warnings.add("target", "", str(error))
-            self._next_scene = time.monotonic() + SCENE_INTERVAL
+            except Exception:
+                LOG.exception("%s: %s: internal error in the request for the scene", self.url, self.topic)
+            finally:
+                self._next_scene = time.monotonic() + SCENE_INTERVAL
 
         is_asking = self._scene_thread is not None and self._scene_thread.is_alive()
         if self._chain is None or is_asking or time.monotonic() < self._next_scene:

@@ -116,7 +116,7 @@ class Ros2Publisher(Publisher):
         check_recorded_run(url.text, recorded_run, "ROS 2")
         address = url.host if url.port is None else f"{url.host}:{url.port}"
         self._run, self.url = recorded_run, f"{url.scheme}://{address}?{format_query(url, domain)}"
-        self._builder = MessageBuilder(recorded_run)
+        self._builder = MessageBuilder(recorded_run, self._has_readers)
         self._writers: dict[str, TopicWriter] = {}
         self._pending: list[tuple[int, int, TopicWriter, bytes]] = []
         self._count = self._sent = 0
@@ -196,12 +196,19 @@ class Ros2Publisher(Publisher):
         except self._node.errors as error:
             raise RecordingError(f"{type(error).__name__}: {error}", where=Where(self.url)) from error
 
+    def _has_readers(self, channel: OutputChannel) -> bool:
+        """Return whether the topic of a channel has readers, or late readers get its last message.
+
+        False for the clock if another program publishes it.
+        """
+        if channel.topic == self._clock_topic and self._has_other_clock():
+            return False
+        return self._get_writer(channel).has_readers or channel.latched
+
     def _queue(self, block: MessageBlock) -> None:
-        """Encode the messages of a block, unless nobody reads its topic, or another program publishes the clock."""
-        if block.channel.topic == self._clock_topic and self._has_other_clock():
-            return
+        """Encode the messages of a block."""
         writer, count = self._get_writer(block.channel), block.stamp.shape[0]
-        if not count or not (block.channel.latched or writer.has_readers):
+        if not count:
             return
         rows = encode(block.channel.encoder, block.stamp, block.arrays)
         if padding := -rows.shape[1] % self._node.alignment:
