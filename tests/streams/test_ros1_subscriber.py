@@ -371,7 +371,7 @@ def test_frame_with_a_new_parent_is_an_error(master: RosMaster, publish: Callabl
     ("query", "problem"),
     [
         ("", "2 topics; must be one of /odom (nav_msgs/Odometry), /pose (geometry_msgs/PoseStamped); add ?topic=/odom"),
-        ("?type=geometry_msgs/Pose", "no topic of the type geometry_msgs/Pose that a motion could be; needs"),
+        ("?type=geometry_msgs/Pose&wait=0", "no topic of the type geometry_msgs/Pose that can be followed; needs"),
         ("?topic=/imu", "type of topic /imu: sensor_msgs/Imu; must be one of nav_msgs/Odometry, "),
         ("?topic=/odom&type=geometry_msgs/Pose", "option type: geometry_msgs/Pose; topic /odom is nav_msgs/Odometry"),
         ("?type=std_msgs/String", "option type: std_msgs/String; must be one of nav_msgs/Odometry, "),
@@ -438,8 +438,21 @@ def test_later_publisher_is_connected(
         wait_for(lambda: publisher.headers)
         publisher.send(build(ODOMETRY, 5, draw(1)[0, :7]))
         assert take(subscriber, 1)[0].stamp == 5
-    waiting = "topic /odom: waiting for a publisher; topics with poses: /pose (geometry_msgs/PoseStamped)"
+    waiting = "topic /odom: waiting for a publisher; topics that can be followed: /pose (geometry_msgs/PoseStamped)"
     assert waiting in caplog.text
+
+
+def test_topic_without_a_name_is_waited_for(
+    master: RosMaster, publish: Callable[..., RosPublisher], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its publisher starts after the first question to the master."""
+    publish("sensor_msgs/Imu", "/imu")
+    later: list[RosPublisher] = []
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _seconds: later.append(publish(ODOMETRY)))
+    monkeypatch.setattr("navsense.streams.ros1.subscriber.time", clock)
+    with subscribe(master, "?wait=30") as subscriber:
+        assert subscriber.topic == "topic /odom"
+        wait_for(lambda: later[0].headers)
 
 
 def test_publisher_that_vanishes_is_one_warning_and_the_next_one_is_followed(

@@ -352,7 +352,7 @@ def test_topic_is_found_by_its_type_or_ending() -> None:
         ),
         (
             "?type=geometry_msgs/Twist",
-            "topics that a motion could be: no publisher in domain 0 within 0 s; topics",
+            "topics that can be followed: no publisher in domain 0 within 0 s; topics",
         ),
         ("?topic=/imu", "type of topic /imu: sensor_msgs/msg/Imu; must be one of nav_msgs/msg/Odometry, "),
         ("?topic=/odom&type=geometry_msgs/PoseStamped", "option type: geometry_msgs/msg/PoseStamped; topic /odom is "),

@@ -213,7 +213,7 @@ class MotionTopic:
         return exact or longer or shorter
 
     def list_candidates(self, published: Collection[str], types: Mapping[str, str]) -> list[str]:
-        """Return the topics that a motion could be, each with its type. Those with poses come first."""
+        """Return the topics that can be followed, each with its type. Those with poses come first."""
         kinds = {topic: self._normalize(kind) for topic, kind in types.items()}
         topics = [
             topic
@@ -226,7 +226,7 @@ class MotionTopic:
         return [f"{topic} ({kinds[topic]})" for topic in sorted(poses or self._find_commands(commands) or topics)]
 
     def _select_topic(self, published: Collection[str], types: Mapping[str, str]) -> str:
-        """Return the only topic that a motion could be; topics with poses have priority. Raises `MotionError`."""
+        """Return the only topic that can be followed; topics with poses have priority. Raises `MotionError`."""
         candidates = self.list_candidates(published, types)
         if len(candidates) == 1:
             return candidates[0].partition(" ")[0]
@@ -235,7 +235,7 @@ class MotionTopic:
             what, allowed = f"{len(candidates)} topics{kind}", f"must be one of {list_names(candidates)}"
             remedy = f"add ?topic={candidates[0].partition(' ')[0]}"
         else:
-            what = f"no topic{kind} that a motion could be"
+            what = f"no topic{kind} that can be followed"
             allowed = f"needs a publisher of {', '.join(self._types)}"
             remedy = "start the publisher, or name its topic: ?topic=TOPIC"
         raise MotionError(what, allowed=allowed, where=self._where, remedy=remedy)

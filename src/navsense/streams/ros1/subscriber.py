@@ -14,12 +14,14 @@ from __future__ import annotations
 import logging
 import math
 import threading
+import time
 from functools import partial
 
 from navsense.core.errors import MotionError, NavsenseError, Where
 from navsense.core.pose import is_near_unit
 from navsense.core.text import list_names
 from navsense.streams.command_states import STEP, CommandStates
+from navsense.streams.device_port import CONNECT_TIMEOUT, parse_wait
 from navsense.streams.ros1.clock_topic import ClockTopic
 from navsense.streams.ros1.master import MasterError
 from navsense.streams.ros1.md5 import MOTION_MD5
@@ -33,6 +35,9 @@ from navsense.streams.subscriber import DrivenFrame, Subscriber
 
 LOG = logging.getLogger(__name__)
 
+POLL_TIME = 0.2
+"""Time (s) between two questions to the master for the topics."""
+
 LONGEST_PAUSE = 0.01
 """Longest time (s) from one read of the topic to the next if the run does not wait for states."""
 
@@ -44,6 +49,7 @@ class Ros1Subscriber(Subscriber):
         """Register at the master. Raises `MotionError`, and `RecordingError` for an invalid host or node."""
         super().__init__(url.text, "")
         self._frame, self._where = frame, Where(url.text)
+        self._wait = parse_wait(url, CONNECT_TIMEOUT)
         self._motion = MotionTopic(url, frame, MOTION_TYPES, normalize_type)
         self._lock = threading.Lock()
         self._commands: CommandStates | None = None
@@ -70,11 +76,22 @@ class Ros1Subscriber(Subscriber):
         if self._commands is not None:
             self._commands.close()
 
+    def _list_topics(self, *, waits: bool) -> tuple[list[str], dict[str, str]]:
+        """Return the topics that have publishers, and the type of each topic. Raises `MasterError`.
+
+        waits: until a topic can be followed, at most for the time `wait` of the URL.
+        """
+        deadline = time.monotonic() + (self._wait if waits else 0.0)
+        while True:
+            publishers, types = self._node.master.list_topics()
+            published = [topic for topic, nodes in publishers.items() if nodes]
+            if self._motion.list_candidates(published, types) or time.monotonic() >= deadline:
+                return published, types
+            time.sleep(POLL_TIME)
+
     def _subscribe(self, name: str) -> Subscription:
         """Subscribe to the topic of the states, and to /clock if it is needed. Raises `MotionError`, `MasterError`."""
-        publishers, types = self._node.master.list_topics()
-        published = [topic for topic, nodes in publishers.items() if nodes]
-        motion = self._motion
+        motion, (published, types) = self._motion, self._list_topics(waits=not name)
         motion.choose(name, published, types)
         self.topic, topic, kind = motion.title, motion.name, motion.type or "*"
         subscription = self._node.subscribe(topic, kind, self)
@@ -89,7 +106,7 @@ class Ros1Subscriber(Subscriber):
         )
         if topic not in published:
             candidates = motion.list_candidates(published, types)
-            listed = f"; topics with poses: {list_names(candidates)}" if candidates else ""
+            listed = f"; topics that can be followed: {list_names(candidates)}" if candidates else ""
             LOG.warning("%s: %s: waiting for a publisher%s", self.url, self.topic, listed)
         return subscription
 

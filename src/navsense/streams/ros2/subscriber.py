@@ -140,7 +140,7 @@ class Ros2Subscriber(Subscriber):
 
         types = find_topic(self._topics, wait, choose)
         if motion.name not in types:
-            what = motion.title if motion.name else "topics that a motion could be"
+            what = motion.title if motion.name else "topics that can be followed"
             raise MotionError(
                 f"{what}: no publisher in {self.topic} within {wait:g} s",
                 allowed=list_topics(types),
