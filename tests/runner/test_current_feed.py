@@ -213,6 +213,10 @@ def test_equal_and_invalid_velocities_change_nothing(
         assert controls.take(0.2) == ()
         send(subscriber, (0.4, 0.0, 0.0), fed)
         assert [change.value for change in controls.take(0.3)] == [(0.4, 0.0, 0.0)]
+        controls.set_current({"velocity": (0.1, 0.0, 0.0)})  # as a service does
+        controls.take(0.4)
+        send(subscriber, (0.4, 0.0, 0.0), fed)
+        assert [change.value for change in controls.take(0.5)] == [(0.4, 0.0, 0.0)]
     assert caplog.text.count("the current stays as it is") == 1
 
 

@@ -44,7 +44,7 @@ class CurrentFeed:
         origin = world.environment.origin
         self._subscriber, self._controls = subscriber, controls
         self._heading = 0.0 if origin is None else origin.heading
-        self._velocity: Vector | None = None
+        self._last: tuple[Vector, int] | None = None
         self._is_ending = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -70,8 +70,10 @@ class CurrentFeed:
                 LOG.exception("%s: internal error; the current stays as it is", self._subscriber.url)
                 return
             for velocity in map(self._rotate, velocities):
-                if velocity != self._velocity:
-                    self._velocity = velocity
+                # A velocity acts again after a service has changed the current.
+                key = velocity, self._controls.current_requests
+                if key != self._last:
+                    self._last = key
                     try:
                         self._controls.feed_current(velocity)
                     except NavsenseError as error:

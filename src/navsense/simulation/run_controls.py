@@ -49,6 +49,8 @@ class RunControls:
     A request is checked at once. Of several requests for the same property in one time slice, the last one acts.
     Names can be any unambiguous ending of a full name.
 
+    current_requests: number of requests for the current by other programs.
+
     >>> session = ns.simulate(world, 1.0, seed=7).session
     >>> controls = ns.simulation.run_controls.RunControls(session)
     >>> controls.switch("compass", on=False)
@@ -69,6 +71,7 @@ class RunControls:
         self._current = make_adjustable_current(session)
         self._requests: dict[tuple[str, str], RunChange] = {}
         self._time, self._request_count = 0.0, 0
+        self.current_requests = 0
         self._scheduled = sorted(map(self._resolve, _check_changes(scheduled)), key=lambda change: change.time)
         self._scheduled_times = [change.time for change in self._scheduled]
         self._next = 0  # index of the next scheduled change
@@ -143,6 +146,7 @@ class RunControls:
         and invalid values.
         """
         self._request(CURRENT, values)
+        self.current_requests += 1
 
     def feed_current(self, velocity: Vector) -> None:
         """Replace the current by a velocity (m/s) along the axes of the world. Raises as `set_current` does.
