@@ -72,7 +72,7 @@ demo: $(STAMPS)/run
 # Each worker takes adjacent files, so that few kernels are compiled twice.
 PYTEST = pytest -n $(JOBS) --dist worksteal
 
-COMPILED_ONLY = devices messages recordings sdf test_bench.py test_cli.py test_declared.py test_demo.py \
+COMPILED_ONLY = devices messages recordings sdf streams test_bench.py test_cli.py test_declared.py test_demo.py \
     test_documentation.py test_examples.py test_house_style.py test_packaging.py test_picture.py test_requirements.py \
     $(addprefix calibration/test_,cli.py ellipsoid_trust.py picture.py result.py units.py verdict.py)
 
@@ -83,7 +83,7 @@ test-compiled: $(STAMPS)/test
 	@$(CACHE) $(BIN)/python -m $(PYTEST) $(ARGS)
 
 # The same tests without compilation: compiled and interpreted code must agree. Tests of files, messages, recordings,
-# verdicts, pictures, examples and the command line are skipped: other tests cover their kernels.
+# streams, verdicts, pictures, examples and the command line are skipped: other tests cover their kernels.
 test-interpreted: $(STAMPS)/test test-compiled
 	@echo '==> pytest, interpreted'
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m $(PYTEST) -m 'not compiled' \
