@@ -403,9 +403,7 @@ def test_world_of_a_followed_run_is_that_of_the_file(
     assert np.diff(published["imu"]) == pytest.approx(0.01, abs=1e-12)
 
 
-def test_motion_of_a_file_beside_a_live_system(
-    connect: Callable[[States], list[ListSubscriber]], tmp_path: Path
-) -> None:
+def test_recorded_motion_with_a_live_motion(connect: Callable[[States], list[ListSubscriber]], tmp_path: Path) -> None:
     """The motion of the file counts from the epoch. The run ends where it ends."""
     file = tmp_path / "two.sdf"
     file.write_text(TWO_ROBOTS)

@@ -671,7 +671,7 @@ def test_error_of_a_socket_ends_one_request_only(
     assert text.endswith("ZMQError('Too many open files')")
 
 
-def test_services_that_cannot_receive_say_bye(
+def test_services_that_cannot_receive_send_bye(
     server: ServiceServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The log has an error, and other programs do not see them any more."""

@@ -217,9 +217,7 @@ def test_reader_that_does_not_take_does_not_delay_others(network: None, run: Run
     peer.close()
 
 
-def test_run_does_not_publish_the_clock_beside_another_program(
-    network: None, run: Run, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_clock_of_another_publisher_is_left_alone(network: None, run: Run, caplog: pytest.LogCaptureFixture) -> None:
     """As soon as it is found, and until it leaves."""
     simulator, peer = Ros2Peer(DOMAIN), Ros2Peer(DOMAIN)
     simulator.write_topic("/clock", "rosgraph_msgs/msg/Clock")

@@ -22,7 +22,7 @@ def test_warning_is_logged_once_for_each_cause_and_source(caplog: pytest.LogCapt
 
 
 @pytest.mark.requirement("LIV-4")
-def test_last_line_says_that_further_warnings_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_last_line_announces_the_limit(caplog: pytest.LogCaptureFixture) -> None:
     """Also if several threads warn of the same peers at once."""
     warnings, count = WarningLog(LOG, "gz://"), 3 * MAX_WARNINGS
     barrier = threading.Barrier(4)
